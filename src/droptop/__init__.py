@@ -1,0 +1,20 @@
+"""droptop: online continual learning that resists shortcut bias."""
+
+from droptop.api import compare, resume, run
+from droptop.config import configure
+from droptop.debias import DropTop, DropTopConfig, drop_mask, fuse
+from droptop.engine.build import make_learner, make_stream
+from droptop.engine.evaluate import evaluate
+from droptop.errors import BadBatch, BadCheckpoint, BadRequest, Diverged, DroptopError
+from droptop.learner import Learner, LearnerConfig
+from droptop.methods import METHODS
+from droptop.results.metrics import accuracy
+from droptop.streams import STREAMS, Batch, Samples, Spec, Stream, StreamConfig
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METHODS", "STREAMS", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop", "DropTopConfig",
+    "DroptopError", "Learner", "LearnerConfig", "Samples", "Spec", "Stream", "StreamConfig", "accuracy", "compare",
+    "configure", "drop_mask", "evaluate", "fuse", "make_learner", "make_stream", "resume", "run",
+]

@@ -1,0 +1,50 @@
+"""The main jobs as functions; the command line calls the same ones.
+
+    if __name__ == "__main__":      # seeds run in processes of their own, which import this file
+        comparison = droptop.compare("fashion-sticker", "er", "droptop", seeds=3, out="runs/first")
+        print(comparison["effects"]["removed"]["A_avg"])
+"""
+
+from pathlib import Path
+from typing import Any
+
+from droptop.config import Config, configure
+from droptop.engine.pool import Listener
+from droptop.engine.run import Command, arms, begin, execute, load
+from droptop.report.progress import Plain
+
+
+def run(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path,
+        **options: Any) -> dict[str, Any]:
+    """Trains one arm over all seeds; gives its `summary.json`."""
+    return start("run", configure(data, method, debias, **options), Path(out), Plain())
+
+
+def compare(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path,
+            **options: Any) -> dict[str, Any]:
+    """Trains a method with and without debiasing on the same seeds; gives `compare.json`."""
+    return start("compare", configure(data, method, debias, **options), Path(out), Plain())
+
+
+def resume(out: str | Path) -> dict[str, Any]:
+    """Continues either from where it stopped, to the same bytes as if it had not."""
+    return carry_on(*load(Path(out)), Path(out), Plain())
+
+
+def start(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
+    begin(command, config, out)
+    return carry_on(command, config, out, listener)
+
+
+def carry_on(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
+    """Runs what is missing, then draws the figures."""
+    result = execute(command, config, out, listener)
+    from droptop.report import figures  # matplotlib is slow to load and only needed here
+
+    runs = arms(command, config, out)
+    summaries = [result] if command == "run" else result["arms"].values()
+    for (folder, arm), summary in zip(runs.items(), summaries):
+        figures.draw_run(arm, folder, summary)
+    if command == "compare":
+        figures.draw_comparison(runs, out, result)
+    return result

@@ -1,0 +1,198 @@
+"""One run, described: every option of stream, net, learner and debiasing layer, in Python, on the command line, in TOML.
+
+An option is named by its path, and any end of the path that is not ambiguous will do: `alpha`, `intensity.alpha` and
+`droptop.intensity.alpha` are the same. A stream's preset wins over a method's, and whatever was asked for wins over
+both.
+"""
+
+import dataclasses
+import difflib
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import torch
+
+from droptop.debias import DEBIAS, DropTopConfig
+from droptop.errors import BadRequest, require
+from droptop.learner import Learner, LearnerConfig
+from droptop.methods import METHODS
+from droptop.nets import NetConfig
+from droptop.streams import STREAMS, StreamConfig
+
+NO_DEBIAS = "none"
+SECTIONS = ("stream", "net", "learner", "droptop")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What is run, and how; the options every stream and method share."""
+
+    data: str = "fashion-sticker"
+    """Stream by name."""
+    method: str = "er"
+    """Learner by name."""
+    debias: str = "droptop"
+    """Debiasing: droptop, one of its ablations (no-fusion, fixed, random), or none."""
+    seeds: int = 5
+    """How many seeds."""
+    first_seed: int = 0
+    """The first of them."""
+    root: Path | None = None
+    """Folder in which data sets lie that are not built in."""
+    weights: Path | None = None
+    """Initial weights of the net, a safetensors file."""
+    device: str = "cpu"
+    """cpu or cuda."""
+    threads: int = 1
+    """Threads a process; part of a run's identity, since other numbers give other bits."""
+    limit: int | None = None
+    """Samples a task, for a quick look."""
+    eval_every: int | None = None
+    """Evaluate every so many steps as well as after each task."""
+
+    def __post_init__(self) -> None:
+        require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
+        require(self.first_seed >= 0, "first_seed", "a number from 0", self.first_seed)
+        require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
+        require(self.limit is None or self.limit >= 1, "limit", "a number of samples from 1", self.limit)
+        require(self.eval_every is None or self.eval_every >= 1, "eval_every", "a number of steps from 1",
+                self.eval_every)
+        require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
+        require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu: torch finds no GPU here",
+                self.device)
+        require(self.weights is None or self.weights.is_file(), "weights", "an existing file", self.weights)
+        require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
+
+
+@dataclass(frozen=True)
+class Config:
+    options: RunOptions
+    stream: StreamConfig
+    net: NetConfig
+    learner: LearnerConfig
+    droptop: DropTopConfig | None  # None where nothing is debiased
+
+    @property
+    def seeds(self) -> range:
+        return range(self.options.first_seed, self.options.first_seed + self.options.seeds)
+
+    def arm(self, debias: str) -> "Config":
+        """The same run with its own debiasing or, for "none", without."""
+        if debias == self.options.debias:
+            return self
+        assert debias == NO_DEBIAS
+        return dataclasses.replace(self, options=dataclasses.replace(self.options, debias=debias), droptop=None)
+
+    def fingerprint(self) -> str:
+        """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
+        values = {path: str(value) for path, value in flatten(self).items() if path not in ("seeds", "first_seed")}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def named(kind: str, name: str, known: dict[str, Any]) -> Any:
+    require(name in known, kind, f"one of {', '.join(known)}", name)
+    return known[name]
+
+
+def defaults(data: str, method: str, debias: str) -> Config:
+    """The configuration that these three names stand for, before anybody's own wishes."""
+    stream = named("data", data, STREAMS)
+    learner: type[Learner] = named("method", method, METHODS)
+    settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
+    config = Config(RunOptions(data, method, debias), stream.config(), NetConfig(), learner.config_type(),
+                    None if settings is None else DropTopConfig())
+    paths = {path.rpartition(".")[2] for path in flatten(config)}
+    presets = learner.preset | stream.preset | (settings or {})
+    return override(config, {name: value for name, value in presets.items() if name in paths})
+
+
+def configure(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", **options: Any) -> Config:
+    """A configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`."""
+    return override(defaults(data, method, debias), options)
+
+
+# -- Options by path --------------------------------------------------------------------------------------------------
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every option by its path; those of `RunOptions` stand at the top."""
+    flat: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        path = prefix + ("" if field.name == "options" else field.name)
+        if dataclasses.is_dataclass(value):
+            flat |= flatten(value, path and path + ".")
+        elif path not in SECTIONS:
+            flat[path] = value
+    return flat
+
+
+def resolve(name: str, config: Config, where: str = "") -> str:
+    """The path of the option that `name` is an end of."""
+    wanted = name.replace("-", "_")
+    paths = list(flatten(config))
+    found = [path for path in paths if path == wanted or path.endswith("." + wanted)]
+    if len(found) == 1:
+        return found[0]
+    short = {path.rpartition(".")[2]: path for path in paths}
+    close = difflib.get_close_matches(wanted.rpartition(".")[2], short, 1, 0.6)
+    hint = f"; did you mean --{close[0].replace('_', '-')}?" if close else ""
+    raise BadRequest(f"{where}unknown option {name} for {config.options.data}, {config.options.method} and "
+                     f"{config.options.debias}{hint}")
+
+
+def override(config: Config, options: dict[str, Any]) -> Config:
+    """The configuration with some options set; each is checked by the dataclass it belongs to."""
+    for name, value in options.items():
+        config = _set(config, resolve(name, config).split("."), value)
+    return config
+
+
+def _set(config: Any, path: list[str], value: Any) -> Any:
+    head, *rest = path
+    if isinstance(config, Config) and not rest:
+        head, rest = "options", [head]
+    if rest:
+        return dataclasses.replace(config, **{head: _set(getattr(config, head), rest, value)})
+    hint = get_type_hints(type(config))[head]
+    if get_origin(hint) is Literal:
+        require(value in get_args(hint), head, f"one of {', '.join(map(str, get_args(hint)))}", value)
+    kinds = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}.get(hint)
+    if kinds is not None:
+        fits = isinstance(value, kinds) and isinstance(value, bool) == (hint is bool)
+        require(fits, head, f"a {hint.__name__}", repr(value))
+    return dataclasses.replace(config, **{head: value})
+
+
+# -- TOML -------------------------------------------------------------------------------------------------------------
+
+
+def to_toml(config: Config, command: str) -> str:
+    """The configuration as a file that runs again: `droptop COMMAND --config FILE`."""
+    tables: dict[str, list[str]] = {"": [f'command = "{command}"']}
+    for path, value in flatten(config).items():
+        table, _, name = path.rpartition(".")
+        if value is not None:
+            text = json.dumps(str(value) if isinstance(value, Path) else value)
+            tables.setdefault(table, []).append(f"{name} = {text}")
+    return "\n\n".join("\n".join(([f"[{name}]"] if name else []) + lines) for name, lines in tables.items()) + "\n"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The file's options by path, tables opened."""
+    try:
+        tables = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadRequest(f"--config takes a TOML file; {path}: {getattr(error, 'strerror', None) or error}") from None
+
+    def leaves(table: dict[str, Any], prefix: str) -> dict[str, Any]:
+        flat: dict[str, Any] = {}
+        for name, value in table.items():
+            flat |= leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        return flat
+
+    return leaves(tables, "")

@@ -1,0 +1,96 @@
+"""DropTop, the debiasing layer (Kim et al., AAAI-24), between a backbone's stem and its trunk.
+
+    first = model.stem(x)
+    first = debias(first, last=lambda: last_map(model, first), labels=y)
+    logits = model.head(model.trunk(first))
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from droptop.debias.fusion import fuse, last_only
+from droptop.debias.intensity import Intensity, IntensityConfig
+from droptop.debias.mask import Rounding, cell_counts, drop_mask
+from droptop.errors import require
+
+
+@dataclass(frozen=True)
+class DropTopConfig:
+    gamma: float = 5.0
+    """Percent of the first map that is dropped in all."""
+    kappa_0: float = 5.0
+    """Initial intensity: percent dropped by attention, at most gamma; the rest is dropped at random."""
+    drop: Literal["adaptive", "top", "constant", "random"] = "adaptive"
+    """kappa: adaptive (DropTop), always gamma (the ablation "Fixed Drop"), always kappa_0, or 0 ("Rand Drop")."""
+    attention: Literal["fused", "last"] = "fused"
+    """Scores cells by both maps (Eq. 4), or by the last one alone (the ablation "No MF")."""
+    mask: Literal["hard", "soft"] = "hard"
+    """Drop the top cells (Eq. 5), or weaken them by rank (appendix E)."""
+    rounding: Rounding = "stochastic"
+    """How percent become whole cells."""
+    intensity: IntensityConfig = field(default_factory=IntensityConfig)
+
+    def __post_init__(self) -> None:
+        require(0 <= self.gamma <= 100, "gamma", "a percentage from 0 to 100", self.gamma)
+        require(0 <= self.kappa_0 <= 100, "kappa_0", "a percentage from 0 to 100", self.kappa_0)
+        require(self.drop == "adaptive" or not self.intensity.reference, "reference", "--drop adaptive beside it",
+                f"--drop {self.drop}")
+
+
+# What `--debias NAME` means: the paper's ablations are settings of the one layer.
+DEBIAS: dict[str, dict[str, Any]] = {
+    "droptop": {},
+    "no-fusion": {"attention": "last"},
+    "fixed": {"drop": "top"},
+    "random": {"drop": "random"},
+}
+
+
+class Trace(NamedTuple):
+    """What the layer did to the last batch, for reports; B, h, w each."""
+
+    attention: Tensor
+    mask: Tensor
+
+
+class DropTop(nn.Module):
+    trace: Trace | None = None
+
+    def __init__(self, config: DropTopConfig, classes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config, self.generator = config, generator
+        kappa = {"top": config.gamma, "random": 0.0}.get(config.drop, config.kappa_0)
+        groups = classes if config.intensity.per == "class" else 1
+        self.intensity = Intensity(config.intensity, groups, kappa, config.gamma)
+
+    @property
+    def adapts(self) -> bool:
+        return self.config.drop == "adaptive"
+
+    def kappa(self, labels: Tensor, direction: int | None) -> Tensor:
+        if self.adapts:
+            return self.intensity.current(labels, direction)
+        return self.intensity.kappa[self.intensity.group(labels)]
+
+    def forward(self, first: Tensor, last: Callable[[], Tensor], labels: Tensor,
+                direction: int | None = None) -> Tensor:
+        """The first map with its drop mask applied. `last` gives the last map of the unmasked batch, and is not
+        called where no cell is chosen by attention."""
+        samples, _, height, width = first.shape
+        if self.config.drop == "random":
+            attention = first.new_zeros(samples, height, width)
+        else:
+            score = fuse if self.config.attention == "fused" else last_only
+            attention = score(first.detach(), last())
+        uniform = torch.rand(samples, generator=self.generator, device=first.device)
+        noise = torch.rand(attention.shape, generator=self.generator, device=first.device)
+        cells, rounding = height * width, self.config.rounding
+        top = cell_counts(self.kappa(labels, direction), cells, uniform, rounding)
+        total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
+        mask = drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
+        self.trace = Trace(attention, mask)
+        return first * mask[:, None]

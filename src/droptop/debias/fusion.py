@@ -1,0 +1,29 @@
+"""Feature-map fusion, Eq. 4 of the DropTop paper (Kim et al., AAAI-24): where does the model look?"""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+# Legend: B samples; c, h, w the first map; c', h', w' the last one.
+
+
+def upsample(last: Tensor, like: Tensor) -> Tensor:
+    """The last map at the resolution of the first one."""
+    if last.shape[-2:] == like.shape[-2:]:
+        return last
+    return F.interpolate(last, size=like.shape[-2:], mode="bilinear", align_corners=False)
+
+
+def fuse(first: Tensor, last: Tensor) -> Tensor:
+    """Attention (B, h, w): what both the first map (B, c, h, w) and the last one (B, c', h', w') respond to.
+
+    With equal channels (a ViT) this is Eq. 4 to the letter: multiply, then average over channels. Otherwise (a
+    ResNet) each map is averaged over its own channels before they are multiplied.
+    """
+    if first.shape[1] == last.shape[1]:
+        return (first * upsample(last, first)).mean(1)
+    return first.mean(1) * upsample(last.mean(1, keepdim=True), first).squeeze(1)
+
+
+def last_only(first: Tensor, last: Tensor) -> Tensor:
+    """Attention (B, h, w) of the ablation "No MF": the upsampled last map alone."""
+    return upsample(last.mean(1, keepdim=True), first).squeeze(1)

@@ -1,0 +1,125 @@
+"""Adaptive intensity shifting, Eq. 7-8 and Algorithm 2 of the DropTop paper: how much should be dropped?
+
+Every class has its own kappa'. For p steps the learner tries kappa' * alpha, for the next p steps kappa' / alpha, and
+so on; what each block takes off the class's loss on the memory goes into that direction's history. When both hold l
+entries, a one-sided t-test says whether one direction is better, and kappa' follows it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+from droptop.errors import require
+
+# Legend: G groups that share an intensity (the classes, or one for all), L history length, 2 = decrement, increment.
+
+
+@dataclass(frozen=True)
+class IntensityConfig:
+    per: Literal["class", "common"] = "class"
+    """One intensity a class, or one for all."""
+    alpha: float = 0.9
+    """Shift step: kappa is multiplied or divided by it."""
+    period: int = 3
+    """Steps each direction is tried for (p)."""
+    history: int = 10
+    """Loss reductions a direction before the test (l)."""
+    significance: float = 0.05
+    """p-value at or below which a direction is the better one."""
+    shift: Literal["eq7", "algorithm2"] = "eq7"
+    """Candidates after a decision: on both sides of the new kappa (Eq. 7), or from it onwards (Algorithm 2)."""
+    p_counter: Literal["global", "task"] = "global"
+    """Whether the steps that make a period are counted over the whole stream or from each task's start."""
+    probe: int = 0
+    """Memory samples the loss is measured on; 0 takes the whole memory."""
+    reference: bool = False
+    """Keep a second model for the increment (the paper's two-model reference; doubles the cost)."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.alpha < 1, "alpha", "a number between 0 and 1", self.alpha)
+        require(self.period >= 1, "period", "a number of steps from 1", self.period)
+        require(self.history >= 2, "history", "a number of entries from 2", self.history)
+        require(0 < self.significance < 0.5, "significance", "a number between 0 and 0.5", self.significance)
+        require(self.probe >= 0, "probe", "a number of samples from 1, or 0 for the whole memory", self.probe)
+
+
+def group_losses(losses_N: Tensor, groups_N: Tensor, counted_N: Tensor, groups: int) -> Tensor:
+    """Mean loss of each group (G) over the samples that count; NaN where there are none."""
+    sums = torch.zeros(groups, device=losses_N.device, dtype=losses_N.dtype)
+    counts = torch.zeros_like(sums)
+    sums.index_add_(0, groups_N, torch.where(counted_N, losses_N, 0))
+    counts.index_add_(0, groups_N, counted_N.to(sums.dtype))
+    return sums / counts
+
+
+def pooled_t(a_GL: Tensor, b_GL: Tensor) -> Tensor:
+    """Student's t of mean(a) > mean(b) with pooled variance, as scipy's `ttest_ind(a, b, alternative="greater")`."""
+    length = a_GL.shape[-1]
+    variance = (a_GL.var(-1) + b_GL.var(-1)) / 2
+    return (a_GL.mean(-1) - b_GL.mean(-1)) / (variance * 2 / length).sqrt()
+
+
+class Intensity(nn.Module):
+    """kappa of every group and the evidence for changing it; nothing but tensors, updated in place."""
+
+    kappa: Tensor  # G: kappa', in percent of the map
+    candidates: Tensor  # 2, G: the values that alternate
+    direction: Tensor  # which of the two is being tried
+    loss: Tensor  # 2, G: loss at the start of the block; NaN where the memory held none of the group
+    history: Tensor  # 2, G, L: the latest loss reductions
+    entries: Tensor  # 2, G: how many of them are from after the last decision
+
+    def __init__(self, config: IntensityConfig, groups: int, kappa_0: float, gamma: float) -> None:
+        super().__init__()
+        self.config, self.gamma = config, gamma
+        # The degrees of freedom never change, so p <= significance is t >= one number, which scipy gives once.
+        self.critical = float(stats.t.ppf(1 - config.significance, 2 * config.history - 2))
+        kappa = torch.full((groups,), min(kappa_0, gamma), dtype=torch.float64)
+        self.register_buffer("kappa", kappa)
+        self.register_buffer("candidates", self.around(kappa))
+        self.register_buffer("direction", torch.tensor(0))
+        self.register_buffer("loss", torch.full((2, groups), torch.nan, dtype=torch.float64))
+        self.register_buffer("history", torch.zeros(2, groups, config.history, dtype=torch.float64))
+        self.register_buffer("entries", torch.zeros(2, groups, dtype=torch.int64))
+
+    def around(self, kappa: Tensor) -> Tensor:
+        """Eq. 7: one step down and one step up, never beyond gamma."""
+        return torch.stack([kappa * self.config.alpha, kappa / self.config.alpha]).clamp(max=self.gamma)
+
+    def group(self, labels: Tensor) -> Tensor:
+        return labels if self.config.per == "class" else torch.zeros_like(labels)
+
+    def current(self, labels_B: Tensor, direction: int | None = None) -> Tensor:
+        """The percentage to drop for each sample: of the direction being tried, or of a given one."""
+        tried = self.candidates[self.direction if direction is None else direction]
+        return tried[self.group(labels_B)]
+
+    def record(self, losses: Tensor) -> None:
+        """Ends a block with the groups' losses (G), or (2, G) where each direction has a model of its own."""
+        reduction = self.loss - losses
+        self.loss.copy_(losses.expand_as(self.loss))
+        tried = torch.arange(2, device=reduction.device)[:, None] == self.direction
+        took = tried & reduction.isfinite()
+        pushed = torch.cat([self.history[..., 1:], reduction[..., None]], dim=-1)
+        self.history.copy_(torch.where(took[..., None], pushed, self.history))
+        self.entries.copy_((self.entries + took).clamp(max=self.config.history))
+        self.direction.copy_(1 - self.direction)
+        self.decide()
+
+    def decide(self) -> None:
+        """Groups whose histories are full follow the better direction, if there is one, and start afresh."""
+        full = (self.entries == self.config.history).all(0)
+        t = pooled_t(self.history[0], self.history[1])  # NaN (no variance, no difference) decides nothing
+        decrease, increase = full & (t >= self.critical), full & (t <= -self.critical)
+        down, up = self.candidates
+        self.kappa.copy_(torch.where(decrease, down, torch.where(increase, up, self.kappa)))
+        if self.config.shift == "eq7":
+            self.candidates.copy_(self.around(self.kappa))
+        else:
+            onwards_down, onwards_up = down * self.config.alpha, (up / self.config.alpha).clamp(max=self.gamma)
+            self.candidates.copy_(torch.where(decrease, torch.stack([onwards_down, down]),
+                                  torch.where(increase, torch.stack([up, onwards_up]), self.candidates)))
+        self.entries.masked_fill_(full, 0)

@@ -1,0 +1,43 @@
+"""The drop mask, Eq. 5-6 of the DropTop paper: which cells of the first map are taken away?"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+# Legend: B samples, HW the cells of the first map.
+
+Rounding = Literal["stochastic", "nearest"]
+
+
+def cell_counts(percent_B: Tensor, cells: int, uniform_B: Tensor, rounding: Rounding = "stochastic") -> Tensor:
+    """Percentages of the map as whole numbers of cells.
+
+    5% of an 8 x 8 map is 3.2 cells. Rounded to the nearest, every kappa from 4 to 5.4 would drop the same 3 and
+    shifting it would do nothing; floor(3.2 + u) drops 3.2 on average. The same u for kappa and gamma keeps
+    top <= total.
+    """
+    offset = uniform_B if rounding == "stochastic" else 0.5
+    return torch.floor(percent_B * cells / 100 + offset).long()
+
+
+def ranks(scores: Tensor) -> Tensor:
+    """0 for the highest score of a row, 1 for the next, ties in order of position."""
+    return scores.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+
+
+def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: Tensor, soft: bool = False) -> Tensor:
+    """1 where a cell is kept, 0 where it is dropped: `top` cells of the highest attention, and others at random
+    among the kept ones (by `noise`, uniform in [0, 1)) until `total` are gone.
+
+    `soft` (appendix E) weakens the top cells instead of dropping them: the one of rank r of k keeps r / k.
+    """
+    attention, noise = attention_BHW.flatten(1), noise_BHW.flatten(1)
+    rank = ranks(attention)
+    is_top = rank < top_B[:, None]
+    dropped = ranks(torch.where(is_top, 2.0, noise)) < total_B[:, None]
+    mask = (~dropped).to(attention.dtype)
+    if soft:
+        weakened = (rank + 1) / top_B.clamp(min=1)[:, None]
+        mask = torch.where(is_top, weakened.to(mask.dtype), mask)
+    return mask.view_as(attention_BHW)

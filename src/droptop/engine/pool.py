@@ -1,0 +1,189 @@
+"""Seeds side by side: one process a core, each with its own threads, each working through jobs one at a time.
+
+Workers die with the command that started them, however it dies; on Ctrl-C or SIGTERM they save what they have and end.
+"""
+
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Protocol
+
+from droptop.config import Config
+from droptop.engine.train import Interrupted, Progress, SeedRun
+from droptop.errors import DroptopError
+
+REPORT_EVERY = 0.2  # seconds between a worker's reports
+GRACE = 10.0  # seconds for workers to save and end
+
+
+@dataclass(frozen=True)
+class Job:
+    config: Config
+    run: Path
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.config.options.debias} seed {self.seed}"
+
+
+class Listener(Protocol):
+    """Whoever shows a person what is going on."""
+
+    def progress(self, job: Job, progress: Progress) -> None: ...
+    def done(self, job: Job) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+def work(pipe: Connection, threads: int) -> None:
+    """A worker's life: jobs come in, reports go out, until None comes."""
+    import torch
+
+    torch.set_num_threads(threads)
+    stop = threading.Event()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, lambda *_: stop.set())
+    parent = parent_process()
+    assert parent is not None
+    threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
+    while (job := pipe.recv()) is not None:
+        last = 0.0
+
+        def report(progress: Progress) -> None:
+            nonlocal last
+            if time.monotonic() - last >= REPORT_EVERY or progress.step == progress.steps:
+                pipe.send(("progress", progress))
+                last = time.monotonic()
+
+        try:
+            SeedRun(job.config, job.run, job.seed, report, stop.is_set, lambda text: pipe.send(("note", text)))()
+            pipe.send(("done", None))
+        except Interrupted:
+            pipe.send(("interrupted", None))
+            return
+        except DroptopError as error:
+            pipe.send(("failed", str(error)))
+        except OSError as error:
+            pipe.send(("failed", f"{error.filename or job.run}: {error.strerror or error}"))
+        except Exception:
+            pipe.send(("failed", traceback.format_exc()))
+
+
+@dataclass
+class Worker:
+    process: BaseProcess
+    pipe: Connection
+    job: Job | None = None
+
+
+@dataclass
+class Pool:
+    listener: Listener
+    waiting: list[Job]
+    workers: list[Worker] = field(default_factory=list)
+
+    def hire(self, threads: int) -> None:
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs, threads), daemon=True)
+        process.start()
+        theirs.close()
+        self.workers.append(Worker(process, ours))
+        self.assign(self.workers[-1])
+
+    def assign(self, worker: Worker) -> None:
+        worker.job = self.waiting.pop(0) if self.waiting else None
+        worker.pipe.send(worker.job)
+
+    def loop(self) -> None:
+        """Until every job is done or one has failed."""
+        while busy := {worker.pipe: worker for worker in self.workers if worker.job is not None}:
+            for ready in wait(list(busy)):
+                self.hear(busy[ready])  # type: ignore[index]
+
+    def hear(self, worker: Worker) -> None:
+        job = worker.job
+        assert job is not None
+        try:
+            kind, value = worker.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            worker.process.join(1)
+            worker.job = None
+            raise DroptopError(f"{job.name}: its process died (exit code {worker.process.exitcode})") from None
+        if kind == "progress":
+            self.listener.progress(job, value)
+        elif kind == "note":
+            self.listener.note(f"{job.name}: {value}")
+        elif kind == "done":
+            self.listener.done(job)
+            self.assign(worker)
+        elif kind == "interrupted":
+            raise KeyboardInterrupt
+        else:
+            worker.job = None
+            raise DroptopError(f"{job.name}: {value}")
+
+    def end(self) -> None:
+        """Idle workers end by themselves; busy ones are asked to save and end, and in the last resort made to."""
+        for worker in self.workers:
+            if worker.job is not None and worker.process.is_alive():
+                os.kill(worker.process.pid or 0, signal.SIGTERM)
+        deadline = time.monotonic() + GRACE
+        for worker in self.workers:
+            while worker.process.is_alive() and time.monotonic() < deadline:
+                try:
+                    if worker.pipe.poll(0.05):
+                        worker.pipe.recv()  # a full pipe must not keep it from ending
+                    elif worker.job is None:
+                        worker.process.join(0.05)
+                except (EOFError, OSError):
+                    worker.process.join(0.5)
+            if worker.process.is_alive():
+                worker.process.kill()
+            worker.process.join()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does."""
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_jobs(jobs: Sequence[Job], listener: Listener, threads: int,
+             cores: Callable[[], int] = lambda: len(os.sched_getaffinity(0))) -> None:
+    """Runs every job; raises what stopped them, after everybody has saved and ended."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # read by a worker when it loads torch
+    pool = Pool(listener, list(jobs))
+    try:
+        with interruptible():
+            try:
+                for _ in range(min(len(jobs), max(1, cores() // threads))):
+                    pool.hire(threads)
+                pool.loop()
+            finally:
+                pool.end()
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before

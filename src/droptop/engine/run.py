@@ -1,0 +1,95 @@
+"""Whole runs and comparisons: a request becomes a folder, jobs, and figures; a folder becomes the same again."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from droptop.checkpoint import write_atomic
+from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
+from droptop.engine.build import build_learner, build_stream
+from droptop.engine.pool import Job, Listener, run_jobs
+from droptop.errors import BadRequest
+from droptop.results import folder
+from droptop.results.compare import compare as compare_summaries
+
+Command = Literal["run", "compare"]
+
+
+def arms(command: Command, config: Config, out: Path) -> dict[Path, Config]:
+    """The run folders of a request and what each of them runs."""
+    if command == "run":
+        return {out: config}
+    if config.options.debias == NO_DEBIAS:
+        raise BadRequest("--debias takes something to compare with none")
+    return {out / name: config.arm(name) for name in (NO_DEBIAS, config.options.debias)}
+
+
+def begin(command: Command, config: Config, out: Path) -> None:
+    """Claims the folder, once everything that can be refused beforehand has been."""
+    if out.exists() and not out.is_dir():
+        raise BadRequest(f"--out takes a folder; {out} is a file")
+    if out.is_dir() and any(out.iterdir()):
+        hint = f"`droptop resume {out}` continues it" if (out / "config.toml").exists() else "choose another"
+        raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
+    for arm in arms(command, config, out).values():
+        build_learner(arm, build_stream(arm, config.options.first_seed), config.options.first_seed)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomic(out / "config.toml", to_toml(config, command).encode())
+    except OSError as error:
+        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
+
+
+def load(out: Path) -> tuple[Command, Config]:
+    """What a folder was asked to hold."""
+    if not (out / "config.toml").is_file():
+        raise BadRequest(f"{out} is not a run folder: it has no config.toml")
+    options = read_toml(out / "config.toml")
+    command = options.pop("command", None)
+    if command not in ("run", "compare"):
+        raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
+    paths = {name: Path(options[name]) for name in ("root", "weights") if name in options}
+    names = [str(options.pop(name, None)) for name in ("data", "method", "debias")]
+    return command, override(defaults(*names), options | paths)
+
+
+def finished(command: Command, config: Config, out: Path) -> bool:
+    return all((folder.seed_folder(run, seed) / "result.json").exists()
+               for run in arms(command, config, out) for seed in config.seeds)
+
+
+def execute(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
+    """Runs what is missing in a folder and gives its summary (run) or comparison (compare)."""
+    runs = arms(command, config, out)
+    for run, arm in runs.items():
+        run.mkdir(parents=True, exist_ok=True)
+        write_atomic(run / "config.toml", to_toml(arm, command if run == out else "run").encode())
+        note_environment(run, arm, listener)
+    if command == "compare":
+        note_environment(out, config, listener)
+    jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
+            if not (folder.seed_folder(run, seed) / "result.json").exists()]
+    if jobs:
+        run_jobs(jobs, listener, config.options.threads)
+    summaries = {}
+    for run, arm in runs.items():
+        summaries[run] = folder.summarise(arm, run)
+        folder.write_json(run / "summary.json", summaries[run])
+    if command == "run":
+        return summaries[out]
+    comparison = compare_summaries(*summaries.values())
+    folder.write_json(out / "compare.json", comparison)
+    return comparison
+
+
+def note_environment(run: Path, config: Config, listener: Listener) -> None:
+    """Writes environment.json, or says what has changed since it was written."""
+    path, now = run / "environment.json", folder.environment(config)
+    if not path.exists():
+        folder.write_json(path, now)
+        return
+    before = json.loads(path.read_text())
+    changed = [name for name in ("python", "machine", "versions", "device_name") if before.get(name) != now[name]]
+    if changed:
+        listener.note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of "
+                      "an uninterrupted one")

@@ -1,0 +1,13 @@
+"""Is it the shortcut that gets dropped? Measured against ground truth (the paper's Figure 2)."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def shortcut_share(mask_BHW: Tensor, shortcut: Tensor) -> dict[str, float]:
+    """What share of the dropped cells lies on the shortcut's pixels (B, height, width), and what share would if they
+    were chosen at random."""
+    dropped = 1 - mask_BHW
+    covered = F.adaptive_avg_pool2d(shortcut.to(dropped)[:, None], dropped.shape[-2:])[:, 0]
+    total = dropped.sum()
+    return {"share": float((dropped * covered).sum() / total) if total > 0 else 0.0, "chance": float(covered.mean())}

@@ -1,0 +1,29 @@
+"""What can go wrong, by what a caller should do about it."""
+
+from typing import Any
+
+
+class DroptopError(Exception):
+    """Anything droptop reports in one line instead of a traceback."""
+
+
+class BadRequest(DroptopError):
+    """The request cannot be met; nothing was written (exit code 2)."""
+
+
+class BadBatch(DroptopError, ValueError):
+    """A batch that `Learner.observe` refuses; the learner is unchanged."""
+
+
+class Diverged(DroptopError):
+    """The loss was not finite; weights, statistics and memory are as they were before that batch."""
+
+
+class BadCheckpoint(DroptopError):
+    """A checkpoint that is damaged or does not belong here."""
+
+
+def require(met: bool, option: str, takes: str, value: Any) -> None:
+    """One voice for every impossible value: the option, what it takes, what it was given."""
+    if not met:
+        raise BadRequest(f"--{option.replace('_', '-')} takes {takes}, not {value}")

@@ -1,0 +1,239 @@
+"""A replay learner: the paper's Algorithm 1. The methods in `methods/` say only what differs from it.
+
+A learner is tensors: weights, optimiser, memory, intensities, histories and generators all stand behind
+`state_dict()`. `step` and `probe` never ask the device for a value (no `.item()`, no `if tensor:`), so they can be
+captured and replayed; choices that depend on data are made by `torch.where`.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from droptop.debias import DropTop, DropTopConfig, group_losses
+from droptop.errors import BadBatch, BadRequest, Diverged, require
+from droptop.memory import Buffer, Rows, reservoir_slots
+from droptop.nets import Backbone, evaluating, last_map
+from droptop.rng import PURPOSES, generator
+from droptop.streams.augment import Augment, crop_flip
+from droptop.streams.stream import Spec
+
+PROBE_CHUNK = 250  # memory rows a forward pass, which bounds the probe's memory
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    lr: float = 0.1
+    """Learning rate of SGD."""
+    momentum: float = 0.0
+    """Momentum of SGD."""
+    weight_decay: float = 0.0
+    """Weight decay of SGD."""
+    memory: int = 500
+    """Samples the replay memory holds."""
+    memory_batch: int = 32
+    """Memory samples replayed a step."""
+    augment: Augment = "crop-flip"
+    """Augmentation of every image trained on."""
+    replay_forward: Literal["joint", "separate"] = "joint"
+    """One forward pass over stream and memory samples, or one each (BatchNorm then sees each half alone)."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.lr < float("inf"), "lr", "a learning rate above 0", self.lr)
+        require(0 <= self.momentum < 1, "momentum", "a number from 0 and below 1", self.momentum)
+        require(0 <= self.weight_decay < float("inf"), "weight_decay", "a number from 0", self.weight_decay)
+        require(self.memory >= 1, "memory", "a number of samples from 1", self.memory)
+        require(self.memory_batch >= 1, "memory_batch", "a number of samples from 1", self.memory_batch)
+
+
+class Learner:
+    config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
+    preset: ClassVar[dict[str, Any]] = {}  # options the paper's appendix E gives this method
+
+    def __init__(self, model: Backbone, spec: Spec, config: LearnerConfig, debias: DropTopConfig | None = None, *,
+                 seed: int = 0, device: torch.device | str = "cpu") -> None:
+        self.spec, self.config, self.device = spec, config, torch.device(device)
+        self.random = {purpose: generator(seed, purpose, device=device) for purpose in PURPOSES}
+        self.debias = None if debias is None else DropTop(debias, len(spec.classes), self.random["debias"]).to(device)
+        models = {"model": model.to(device, memory_format=torch.channels_last)}
+        if debias is not None and debias.intensity.reference:
+            models["twin"] = copy.deepcopy(model)  # trains on the increment while `model` trains on the decrement
+        self.models = nn.ModuleDict(models).train()
+        self.model = model
+        self.optimizer = torch.optim.SGD(self.models.parameters(), config.lr, config.momentum,
+                                         weight_decay=config.weight_decay, fused=True)
+        for weight in self.models.parameters() if config.momentum else ():
+            self.optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        self.memory = Buffer(config.memory, self.columns(), device)
+        self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
+        self.finite = torch.ones((), dtype=torch.bool, device=device)  # until a loss is not
+        self.clock = {"step": 0, "task": 0, "task_step": 0}  # the host's only state: it chooses when to probe
+        self.check_maps()
+
+    # -- Algorithm 1 ---------------------------------------------------------------------------------------------
+
+    def observe(self, x: Tensor, y: Tensor, task: int = 0) -> Tensor:
+        """One batch of the stream, seen once; gives its loss. A batch that is refused changes nothing."""
+        self.check(x, y)
+        loss = self.step(x.to(self.device), y.to(self.device))
+        if not self.finite:
+            self.finite.fill_(True)
+            raise Diverged(f"the loss is {loss.item()} at step {self.clock['step'] + 1}; the learner is as before it")
+        self.tick(task)
+        return loss
+
+    def step(self, x: Tensor, y: Tensor) -> Tensor:
+        """Lines 6 to 16: replay, debias, learn, remember."""
+        replayed = self.retrieve(x, y)
+        batch = {name: torch.cat([rows, replayed[name]]) for name, rows in (("x", x), ("y", y))}
+        images = self.prepare(batch["x"])
+        before = [buffer.clone() for buffer in self.models.buffers()]
+        losses = []
+        for direction, model in enumerate(self.models.values()):
+            logits = self.forward(model, images, batch["y"], len(x), direction)
+            losses.append(self.loss(logits, batch, len(x)))
+        self.update(torch.stack(losses).sum(), before)
+        self.remember(x, y)
+        self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
+        return losses[0].detach()
+
+    def tick(self, task: int) -> None:
+        """Lines 17 and 18: counts the step and adjusts the intensities every p steps."""
+        new_task = task != self.clock["task"]
+        self.clock = {"step": self.clock["step"] + 1, "task": task,
+                      "task_step": 1 if new_task else self.clock["task_step"] + 1}
+        if self.debias is not None and self.debias.adapts:
+            config = self.debias.config.intensity
+            steps = self.clock["step" if config.p_counter == "global" else "task_step"]
+            if steps % config.period == 0:
+                self.probe()
+
+    def retrieve(self, x: Tensor, y: Tensor) -> Rows:
+        """MemoryRetrieve: a random draw."""
+        return self.memory.sample(self.config.memory_batch, self.random["memory"], fill={"x": x, "y": y})
+
+    def forward(self, model: Backbone, images: Tensor, labels: Tensor, stream: int, direction: int) -> Tensor:
+        """MultiLevelDropMask and DebiasForward, over stream and memory samples together (or each alone)."""
+        if self.config.replay_forward == "separate":
+            halves = zip(images.split([stream, len(images) - stream]), labels.split([stream, len(labels) - stream]))
+            return torch.cat([self.debiased(model, half, y, direction) for half, y in halves])
+        return self.debiased(model, images, labels, direction)
+
+    def debiased(self, model: Backbone, images: Tensor, labels: Tensor, direction: int) -> Tensor:
+        first = model.stem(images)
+        if self.debias is not None:
+            own = direction if len(self.models) == 2 else None
+            first = self.debias(first, last=lambda: last_map(model, first), labels=labels, direction=own)
+        return model.head(model.trunk(first))
+
+    def loss(self, logits: Tensor, batch: Rows, stream: int) -> Tensor:
+        """Cross-entropy over all rows; the first `stream` of them are the stream's."""
+        return F.cross_entropy(logits, batch["y"])
+
+    def update(self, loss: Tensor, before: list[Tensor]) -> None:
+        """One step of SGD; where the loss or a gradient is not finite, weights and statistics stay as they were."""
+        self.optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.get_total_norm([p.grad for p in self.models.parameters() if p.grad is not None])
+        self.finite &= loss.isfinite() & norm.isfinite()
+        self.optimizer.found_inf = (~self.finite).float()  # fused optimisers skip the step themselves, on the device
+        self.optimizer.step()
+        for buffer, old in zip(self.models.buffers(), before):
+            buffer.copy_(torch.where(self.finite, buffer, old))
+
+    def remember(self, x: Tensor, y: Tensor) -> None:
+        """MemoryUpdate: reservoir sampling."""
+        slots = reservoir_slots(self.memory, len(y), self.finite, self.random["memory"])
+        self.memory.write(slots, {"x": x, "y": y})
+
+    def probe(self) -> None:
+        """AdjustDropIntensity: the loss of every class on the memory, unmasked, unaugmented, in eval mode."""
+        assert self.debias is not None
+        intensity = self.debias.intensity
+        if intensity.config.probe:
+            slots, there = self.memory.draw(intensity.config.probe, self.random["debias"])
+        else:
+            slots, there = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
+        rows = self.memory.read(slots)
+        groups = intensity.group(rows["y"])
+        losses = []
+        for model in self.models.values():
+            with evaluating(model):
+                parts = [F.cross_entropy(model(self.normalise(x)), y, reduction="none")
+                         for x, y in zip(rows["x"].split(PROBE_CHUNK), rows["y"].split(PROBE_CHUNK))]
+            losses.append(group_losses(torch.cat(parts).double(), groups, there, len(intensity.kappa)))
+        intensity.record(torch.stack(losses))
+
+    # -- Images in, predictions out ------------------------------------------------------------------------------
+
+    def prepare(self, x: Tensor) -> Tensor:
+        return self.normalise(crop_flip(x, self.random["augment"]) if self.config.augment == "crop-flip" else x)
+
+    def normalise(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.uint8:
+            x = (x.float() / 255 - self.spec.mean) / self.spec.std
+        return x.contiguous(memory_format=torch.channels_last)
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Logits (B, classes), those of classes not seen yet at minus infinity; changes no state."""
+        with evaluating(self.model):
+            return self.model(self.normalise(x.to(self.device))).masked_fill(~self.seen, -torch.inf)
+
+    # -- What is refused -----------------------------------------------------------------------------------------
+
+    def check(self, x: Tensor, y: Tensor) -> None:
+        """Refuses a batch that this learner cannot learn from."""
+        if not isinstance(x, Tensor) or not isinstance(y, Tensor):
+            raise BadBatch(f"images and labels must be tensors, not {type(x).__name__} and {type(y).__name__}")
+        if x.dtype != self.spec.dtype:
+            raise BadBatch(f"images must be {self.spec.dtype}, not {x.dtype}")
+        if x.dim() != 4 or len(x) == 0 or x.shape[1:] != self.spec.shape:
+            raise BadBatch(f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not "
+                           f"{tuple(x.shape)}")
+        if y.dtype != torch.int64 or y.shape != x.shape[:1]:
+            raise BadBatch(f"labels must be {len(x)} int64 values, not {tuple(y.shape)} of {y.dtype}")
+        if y.min() < 0 or y.max() >= len(self.spec.classes):
+            raise BadBatch(f"labels must lie in 0 to {len(self.spec.classes) - 1}, not {y.min()} to {y.max()}")
+        if x.is_floating_point() and not x.isfinite().all():
+            raise BadBatch("images must be finite: this batch holds NaN or infinity")
+
+    def check_maps(self) -> None:
+        """Refuses debiasing by a last map of one cell, which scores all cells of the first one alike."""
+        if self.debias is None or self.debias.config.attention != "last":
+            return
+        with evaluating(self.model):
+            first = self.model.stem(torch.zeros(1, *self.spec.shape, device=self.device))
+            cells = self.model.trunk(first).map.shape[-2:].numel()
+        if cells == 1:
+            raise BadRequest("--attention last takes a last map larger than 1 x 1: choose a finer --stem")
+
+    # -- State -----------------------------------------------------------------------------------------------------
+
+    def columns(self) -> Rows:
+        """What the memory keeps of a sample, as an example row."""
+        return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on, by name."""
+        state = {**self.models.state_dict(), "seen": self.seen}
+        for name, weight in self.models.named_parameters():
+            state |= {f"optimizer.{name}.{key}": value for key, value in self.optimizer.state[weight].items()}
+        state |= {f"memory.{name}": rows for name, rows in self.memory.state_dict().items()}
+        if self.debias is not None:
+            state |= {f"debias.{name}": value for name, value in self.debias.state_dict().items()}
+        state |= {f"random.{name}": random.get_state() for name, random in self.random.items()}
+        return state | {f"clock.{name}": torch.tensor(count) for name, count in self.clock.items()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        own = self.state_dict()
+        if wrong := sorted(own.keys() ^ state.keys()) or [n for n in own if own[n].shape != state[n].shape]:
+            raise ValueError(f"this state is of another learner: {', '.join(wrong[:5])}")
+        with torch.no_grad():
+            for name, value in own.items():
+                value.copy_(state[name])
+        for name, random in self.random.items():
+            random.set_state(state[f"random.{name}"])
+        self.clock = {name: int(state[f"clock.{name}"]) for name in self.clock}

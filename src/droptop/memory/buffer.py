@@ -1,0 +1,63 @@
+"""The replay memory: tensors of fixed capacity, written and read by index tensors alone.
+
+Slot `capacity` is one row past the end, where rejected samples go: a rule says "not this one" by choosing that slot,
+so that no step ever asks the device how many samples it kept.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+Rows = dict[str, Tensor]  # columns by name, one row a sample
+
+
+class Buffer:
+    def __init__(self, capacity: int, columns: Mapping[str, Tensor], device: torch.device | str = "cpu") -> None:
+        """`columns` gives an example row of each: its shape and dtype are kept."""
+        self.capacity = capacity
+        self.rows: Rows = {
+            name: torch.zeros((capacity + 1, *row.shape), dtype=row.dtype, device=device)
+            for name, row in columns.items()
+        }
+        self.seen = torch.zeros((), dtype=torch.int64, device=device)  # samples offered so far
+        self.size = torch.zeros((), dtype=torch.int64, device=device)  # rows that hold one, always the first ones
+
+    def filled(self) -> Tensor:
+        """Which of the `capacity` rows hold a sample."""
+        return torch.arange(self.capacity, device=self.size.device) < self.size
+
+    def write(self, slots: Tensor, rows: Rows) -> None:
+        """Row i of `rows` goes to `slots[i]`; of several for one slot the last one stays."""
+        later = torch.ones(len(slots), len(slots), dtype=torch.bool, device=slots.device).triu(1)
+        overwritten = ((slots[:, None] == slots) & later).any(1)
+        slots = torch.where(overwritten, self.capacity, slots)
+        for name, column in self.rows.items():
+            column[slots] = rows[name]
+        used = torch.where(slots < self.capacity, slots + 1, 0).amax()
+        self.size.copy_(torch.maximum(self.size, used))
+
+    def read(self, slots: Tensor) -> Rows:
+        return {name: column[slots] for name, column in self.rows.items()}
+
+    def draw(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Slots of `count` samples without replacement, and which of them are really there."""
+        keys = torch.rand(self.capacity, generator=generator, device=self.size.device)
+        keys = torch.where(self.filled(), keys, -1.0)
+        slots = keys.topk(min(count, self.capacity)).indices
+        slots = torch.nn.functional.pad(slots, (0, count - len(slots)), value=self.capacity)
+        return slots, torch.arange(count, device=slots.device) < self.size
+
+    def sample(self, count: int, generator: torch.Generator, fill: Rows) -> Rows:
+        """`count` samples without replacement; where the memory holds fewer, rows of `fill` take their place."""
+        slots, there = self.draw(count, generator)
+        drawn = self.read(slots)
+        spare = torch.arange(count, device=slots.device) % len(fill["y"])
+        return {
+            name: torch.where(there.view(-1, *[1] * (drawn[name].dim() - 1)), drawn[name], fill[name][spare])
+            for name in fill
+        }
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Views of what must survive; the row for rejected samples is not part of it."""
+        return {"seen": self.seen, "size": self.size} | {n: c[: self.capacity] for n, c in self.rows.items()}

@@ -1,0 +1,16 @@
+"""Reservoir sampling (Vitter, 1985): after n samples each of them is in the memory with probability capacity / n."""
+
+import torch
+from torch import Tensor
+
+from droptop.memory.buffer import Buffer
+
+
+def reservoir_slots(buffer: Buffer, count: int, accept: Tensor, generator: torch.Generator) -> Tensor:
+    """A slot for each of the next `count` samples, `capacity` meaning "not kept"; with `accept` false, none is."""
+    position = buffer.seen + torch.arange(count, device=buffer.seen.device)  # samples before this one
+    uniform = torch.rand(count, generator=generator, device=buffer.seen.device, dtype=torch.float64)
+    chosen = (uniform * (position + 1)).long()
+    slots = torch.where(position < buffer.capacity, position, chosen).clamp(max=buffer.capacity)
+    buffer.seen += count * accept
+    return torch.where(accept, slots, buffer.capacity)

@@ -1,0 +1,62 @@
+"""What every backbone is: stem -> trunk -> head, with a map to look at on either side of the trunk."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+class Features(NamedTuple):
+    map: Tensor  # B, c', h', w': the last map
+    pooled: Tensor  # B, d: what the head sees
+
+
+class Backbone(nn.Module):
+    """`first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits."""
+
+    stem: Callable[[Tensor], Tensor]
+
+    def trunk(self, first: Tensor) -> Features:
+        raise NotImplementedError
+
+    def head(self, features: Features) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.trunk(self.stem(x)))
+
+    __call__: Callable[..., Any]
+
+
+@contextmanager
+def untracked(model: nn.Module) -> Iterator[None]:
+    """BatchNorm normalises by the batch, as in training, but leaves its running statistics alone."""
+    layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+    for layer in layers:
+        layer.track_running_stats = False
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.track_running_stats = True
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode and no gradient, and back."""
+    was = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was)
+
+
+def last_map(model: Backbone, first: Tensor) -> Tensor:
+    """The attention pass: the last map of a batch, without gradient and without a trace in the model."""
+    with torch.no_grad(), untracked(model):
+        return model.trunk(first.detach()).map

@@ -1,0 +1,181 @@
+"""Results as pictures: PNG files in a run's `figures/`."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from droptop.config import Config
+from droptop.report.maps import Maps, last_maps
+from droptop.results.folder import read_metrics
+from droptop.streams import STREAMS
+
+PLAIN, DEBIASED = "#5b6b82", "#e0651b"
+STYLE = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
+         "font.size": 9, "axes.titlesize": 9, "figure.titlesize": 11}
+
+
+def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
+    """The figures of one arm."""
+    with plt.rc_context(STYLE):
+        title = f"{summary['method']}, {summary['debias']}, on {summary['data']}"
+        _save(accuracy_after_tasks({summary["debias"]: summary}, title), run, "accuracy")
+        _save(accuracy_matrices({summary["debias"]: summary}, title), run, "matrix")
+        metrics = {seed: read_metrics(run, seed) for seed in config.seeds}
+        if config.droptop is not None and config.droptop.drop == "adaptive":
+            _save(intensities(config, metrics[config.seeds[0]], title), run, "kappa")
+        if any("dropped" in line for line in metrics[config.seeds[0]]):
+            _save(shortcut_shares(list(metrics.values()), title), run, "shortcut")
+        maps = last_maps(config, run)
+        _save(attention_maps({summary["debias"]: maps}, title), run, "attention")
+
+
+def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, Any]) -> None:
+    """The figures of both arms side by side."""
+    arms = comparison["arms"]
+    with plt.rc_context(STYLE):
+        first = next(iter(arms.values()))
+        title = f"{first['method']} on {first['data']}, {' against '.join(arms)}"
+        _save(accuracy_after_tasks(arms, title), out, "accuracy")
+        _save(accuracy_matrices(arms, title), out, "matrix")
+        maps = {config.options.debias: last_maps(config, run) for run, config in runs.items()}
+        _save(attention_maps(maps, title), out, "attention")
+
+
+def _save(figure: Figure, run: Path, name: str) -> None:
+    (run / "figures").mkdir(exist_ok=True)
+    figure.savefig(run / "figures" / f"{name}.png", dpi=130)
+    plt.close(figure)
+
+
+def _colour(arm: str) -> str:
+    return PLAIN if arm == "none" else DEBIASED
+
+
+def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
+    """Accuracy over the classes seen after each task, with standard errors over seeds, a panel a test set."""
+    tests = list(next(iter(arms.values()))["tests"])
+    figure, axes = plt.subplots(1, len(tests), figsize=(3.2 * len(tests) + 0.6, 3.1), sharey=True, squeeze=False,
+                                layout="constrained")
+    for ax, test in zip(axes[0], tests):
+        for arm, summary in arms.items():
+            curves = np.array(summary["tests"][test]["A"])
+            tasks = np.arange(1, curves.shape[1] + 1)
+            mean = curves.mean(0)
+            ax.plot(tasks, mean, color=_colour(arm), marker="o", markersize=3.5, label=arm)
+            if len(curves) > 1:
+                error = curves.std(0, ddof=1) / np.sqrt(len(curves))
+                ax.fill_between(tasks, mean - error, mean + error, color=_colour(arm), alpha=0.2, linewidth=0)
+        ax.set(title=f"test set: {test}", xlabel="after task", xticks=tasks)
+    axes[0][0].set_ylabel("accuracy over classes seen (%)")
+    axes[0][0].legend(frameon=False, loc="lower left")
+    figure.suptitle(title)
+    return figure
+
+
+def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
+    """Accuracy on task j after task i, mean over seeds: a row an arm, a column a test set."""
+    tests = list(next(iter(arms.values()))["tests"])
+    figure, axes = plt.subplots(len(arms), len(tests), squeeze=False, layout="constrained",
+                                figsize=(2.5 * len(tests) + 0.9, 2.45 * len(arms) + 0.5))
+    for row, (arm, summary) in zip(axes, arms.items()):
+        for ax, test in zip(row, tests):
+            matrix = np.array(summary["tests"][test]["matrix"], dtype=float).mean(0)
+            image = ax.imshow(matrix, vmin=0, vmax=100, cmap="viridis")
+            for (i, j), value in np.ndenumerate(matrix):
+                if not np.isnan(value):
+                    ax.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=7,
+                            color="black" if value > 60 else "white")
+            ticks = range(len(matrix))
+            ax.set(title=f"{arm}: {test}", xticks=ticks, yticks=ticks, xticklabels=[t + 1 for t in ticks],
+                   yticklabels=[t + 1 for t in ticks])
+            ax.grid(False)
+        row[0].set_ylabel("after task")
+    for ax in axes[-1]:
+        ax.set_xlabel("accuracy on task")
+    figure.colorbar(image, ax=axes, shrink=0.8, label="%")
+    figure.suptitle(title)
+    return figure
+
+
+def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
+    for line in lines:
+        if line.get("task_end"):
+            ax.axvline(line["step"], color="black", alpha=0.15, linewidth=0.8)
+    ax.set_xlabel("step (a vertical line ends a task)")
+
+
+def intensities(config: Config, lines: list[dict[str, Any]], title: str) -> Figure:
+    """kappa' over time, a line a class, of the first seed."""
+    assert config.droptop is not None
+    names = STREAMS[config.options.data].classes if config.droptop.intensity.per == "class" else ("all classes",)
+    start = min(config.droptop.kappa_0, config.droptop.gamma)
+    figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for group, name in enumerate(names):
+        steps, values = [0], [start]
+        for line in lines:
+            if str(group) in line.get("kappa", {}):
+                steps.append(line["step"])
+                values.append(line["kappa"][str(group)])
+        offset = (group - len(names) / 2) * config.droptop.gamma * 0.002  # equal lines stay distinguishable
+        ax.step([*steps, lines[-1]["step"]], np.array([*values, values[-1]]) + offset, where="post", label=name,
+                color=plt.get_cmap("tab10" if len(names) <= 10 else "viridis")(group % 10 if len(names) <= 10
+                                                                             else group / len(names)))
+    _mark_tasks(ax, lines)
+    ax.set(title=f"{title}: drop intensity of seed {config.seeds[0]}", ylabel="kappa' (% of the first map)")
+    if len(names) <= 10:
+        ax.legend(frameon=False, ncols=1, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int = 15) -> Figure:
+    """Share of the dropped cells that lies on the shortcut, against chance, mean over seeds, smoothed."""
+    share = np.mean([[100 * line["dropped"]["share"] for line in lines] for lines in seeds], axis=0)
+    chance = np.mean([[100 * line["dropped"]["chance"] for line in lines] for lines in seeds], axis=0)
+    figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    for values, colour, label in ((share, DEBIASED, "dropped cells"), (chance, PLAIN, "chance")):
+        width = min(window, len(values))
+        ax.plot(np.arange(width, len(values) + 1), np.convolve(values, np.ones(width) / width, "valid"), color=colour,
+                label=label)
+    _mark_tasks(ax, seeds[0])
+    ax.set(title=f"{title}: dropped cells on the shortcut", ylabel="%", ylim=(0, None))
+    ax.legend(frameon=False)
+    return figure
+
+
+def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
+    """Sample images, and over them each arm's attention and the cells it drops, at the end of training."""
+    first = next(iter(arms.values()))
+    count = len(first.images)
+    figure, axes = plt.subplots(1 + len(arms), count, figsize=(1.15 * count + 0.5, 1.2 * (1 + len(arms)) + 0.6),
+                                layout="constrained", squeeze=False)
+    side = first.images.shape[1]
+    for column, image in enumerate(first.images):
+        axes[0][column].imshow(image)
+        axes[0][column].set_title(first.names[column], fontsize=8)
+        for row, maps in zip(axes[1:], arms.values()):
+            row[column].imshow(image, alpha=0.5)
+            row[column].imshow(maps.attention[column], cmap="magma", alpha=0.65, extent=(0, side, side, 0))
+            if maps.dropped is not None:
+                cell = side / maps.dropped.shape[1]
+                for i, j in np.argwhere(maps.dropped[column]):
+                    row[column].add_patch(plt.Rectangle((j * cell, i * cell), cell, cell, fill=False,
+                                                        edgecolor="cyan", linewidth=0.8))
+    for ax in axes.flat:
+        ax.set(xticks=[], yticks=[])
+        ax.grid(False)
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+    axes[0][0].set_ylabel("image")
+    for row, arm in zip(axes[1:], arms):
+        row[0].set_ylabel(arm)
+    squares = "; squares: dropped cells" if any(maps.dropped is not None for maps in arms.values()) else ""
+    figure.suptitle(f"{title}: attention at the end (bright: high{squares})", fontsize=9)
+    return figure

@@ -1,0 +1,49 @@
+"""Where does a trained model look, and what would be dropped? Attention and masks of a few fixed images."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from droptop import checkpoint
+from droptop.config import Config
+from droptop.debias import fuse
+from droptop.engine.build import build_learner, build_stream
+from droptop.nets import last_map, untracked
+from droptop.results.folder import seed_folder
+
+BATCH = 64  # images the statistics are taken over, as many as in a training step
+
+
+class Maps(NamedTuple):
+    images: np.ndarray  # N, height, width, 3
+    names: list[str]
+    attention: np.ndarray  # N, h, w
+    dropped: np.ndarray | None  # N, h, w
+
+
+def last_maps(config: Config, run: Path, count: int = 8) -> Maps:
+    """The maps of the first seed's last checkpoint, on images of its first test set, a class each in turn."""
+    seed = config.seeds[0]
+    stream = build_stream(config, seed)
+    learner = build_learner(config, stream, seed)
+    tensors, _ = checkpoint.read(checkpoint.newest_first(seed_folder(run, seed) / "checkpoints")[0])
+    learner.load_state_dict(tensors)
+    test = next(iter(stream.tests.values()))
+    per_class = BATCH // len(stream.spec.classes) + 1
+    by_class = [(test.y == label).nonzero()[:per_class, 0] for label in range(len(stream.spec.classes))]
+    rows = torch.stack(by_class, 1).flatten()[:BATCH]
+    samples = test[rows]
+    labels = samples.y.to(learner.device)
+    with torch.no_grad(), untracked(learner.model):
+        first = learner.model.stem(learner.normalise(samples.x.to(learner.device)))
+        if learner.debias is not None:
+            learner.debias(first, lambda: last_map(learner.model, first), labels)
+        attention = fuse(first, last_map(learner.model, first))
+    trace = None if learner.debias is None else learner.debias.trace
+    dropped = None if trace is None else trace.mask[:count].cpu().numpy() == 0
+    if trace is not None and learner.debias is not None and learner.debias.config.drop != "random":
+        attention = trace.attention
+    return Maps(samples.x[:count].permute(0, 2, 3, 1).numpy(), [stream.spec.classes[label] for label in
+                samples.y[:count]], attention[:count].cpu().numpy(), dropped)

@@ -1,0 +1,79 @@
+"""Results as a person reads them in a terminal."""
+
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from droptop.results.compare import CURVES, Effect, verdict
+
+NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}
+
+
+def mean_error(values: list[float | None]) -> str:
+    """Mean ± standard error over seeds."""
+    known = np.array([value for value in values if value is not None])
+    if len(known) == 0:
+        return "-"
+    if len(known) == 1:
+        return f"{known[0]:.1f}"
+    return f"{known.mean():.1f} ± {known.std(ddof=1) / np.sqrt(len(known)):.1f}"
+
+
+def p_text(p: float | None) -> str:
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def effect_cells(effect: Effect) -> list[str]:
+    diff, interval = effect["diff"], effect["ci95"]
+    return ["-" if diff is None else f"{diff:+.1f}",
+            "-" if interval is None else f"{interval[0]:+.1f} .. {interval[1]:+.1f}", p_text(effect["p"])]
+
+
+def heading(summary: dict[str, Any]) -> str:
+    seeds = len(summary["seeds"])
+    return f"{summary['method']} on {summary['data']}, {seeds} seed{'s' if seeds > 1 else ''}"
+
+
+def run_table(summary: dict[str, Any]) -> Table:
+    table = Table("test set", "", summary["debias"], title=heading(summary) + " (percent, mean ± standard error)")
+    for test, figures in summary["tests"].items():
+        for figure, values in figures.items():
+            if figure not in CURVES:
+                table.add_row(test if figure == "A_avg" else "", NAMES.get(figure, figure), mean_error(values))
+        table.add_section()
+    return table
+
+
+def compare_table(comparison: dict[str, Any]) -> Table:
+    plain, debiased = comparison["arms"].values()
+    table = Table("test set", "", plain["debias"], debiased["debias"], "difference", "95% interval", "p", "",
+                  title=heading(plain) + " (percent, mean ± standard error; F_last: lower is better)")
+    for test, effects in comparison["effects"].items():
+        for figure, effect in effects.items():
+            table.add_row(test if figure == "A_avg" else "", NAMES.get(figure, figure),
+                          mean_error(plain["tests"][test][figure]), mean_error(debiased["tests"][test][figure]),
+                          *effect_cells(effect), verdict(figure, effect))
+        table.add_section()
+    return table
+
+
+def answer(comparison: dict[str, Any]) -> list[str]:
+    """Does debiasing help on this stream? One sentence a test set."""
+    debias = list(comparison["arms"])[1]
+    lines = []
+    for test, effects in comparison["effects"].items():
+        effect = effects["A_avg"]
+        word = verdict("A_avg", effect)
+        if effect["ci95"] is None:
+            said = f"{effect['diff']:+.1f} points of A_avg on one seed, which cannot tell"
+        elif word == "no significant difference":
+            said = f"no significant difference ({effect['diff']:+.1f} points of A_avg, p = {p_text(effect['p'])})"
+        else:
+            low, high = effect["ci95"]
+            verb = "helps" if word == "better" else "hurts"
+            p = p_text(effect["p"])
+            said = (f"{verb}: {effect['diff']:+.1f} points of A_avg (95% interval {low:+.1f} to {high:+.1f}, "
+                    f"p {p if p.startswith('<') else '= ' + p})")
+        lines.append(f"{test}: {debias} {said}" if said.startswith(("helps", "hurts")) else f"{test}: {said}")
+    return lines

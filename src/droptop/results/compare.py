@@ -1,0 +1,55 @@
+"""Did it help? Paired comparison of two arms over the same seeds."""
+
+from typing import Any, TypedDict
+
+import numpy as np
+from scipy import stats
+
+SIGNIFICANT = 0.05
+LOWER_IS_BETTER = {"F_last"}
+CURVES = {"A", "matrix"}  # what a summary holds besides one number a seed
+
+
+class Effect(TypedDict):
+    """Debiased minus plain; the interval and p-value of a paired t-test, None where they cannot be had."""
+
+    diff: float | None
+    ci95: list[float] | None
+    p: float | None
+
+
+def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Effect:
+    """The mean difference over seeds, with its 95% interval and two-sided p-value."""
+    pairs = [(a, b) for a, b in zip(plain, debiased, strict=True) if a is not None and b is not None]
+    if not pairs:
+        return {"diff": None, "ci95": None, "p": None}
+    differences = np.array([b - a for a, b in pairs])
+    mean, n = float(differences.mean()), len(differences)
+    if n < 2:
+        return {"diff": mean, "ci95": None, "p": None}
+    error = float(differences.std(ddof=1) / np.sqrt(n))
+    if error == 0:  # every seed agrees to the last bit: no spread to test against
+        return {"diff": mean, "ci95": [mean, mean], "p": 1.0 if mean == 0 else 0.0}
+    margin = float(stats.t.ppf(0.975, n - 1)) * error
+    p = float(2 * stats.t.sf(abs(mean) / error, n - 1))
+    return {"diff": mean, "ci95": [mean - margin, mean + margin], "p": p}
+
+
+def compare(plain: dict[str, Any], debiased: dict[str, Any]) -> dict[str, Any]:
+    """compare.json from the two arms' summaries."""
+    effects = {test: {figure: paired_effect(values, debiased["tests"][test][figure])
+                      for figure, values in figures.items() if figure not in CURVES}
+               for test, figures in plain["tests"].items()}
+    return {"arms": {"none": plain, debiased["debias"]: debiased}, "effects": effects}
+
+
+def verdict(figure: str, effect: Effect) -> str:
+    """What may be said of an effect, in a word or two."""
+    diff, p = effect["diff"], effect["p"]
+    if diff is None:
+        return "not measured"
+    if p is None:
+        return "one seed: cannot tell"
+    if p >= SIGNIFICANT:
+        return "no significant difference"
+    return "better" if (diff < 0) == (figure in LOWER_IS_BETTER) else "worse"

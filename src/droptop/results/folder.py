@@ -1,0 +1,138 @@
+"""The run folder: what a run leaves on disk, and how it is read back.
+
+    OUT/config.toml          runs again: droptop run --config OUT/config.toml
+    OUT/environment.json     versions, threads, device, commit
+    OUT/summary.json         the figures of every seed, once all are done
+    OUT/figures/
+    OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
+    OUT/seed-K/checkpoints/
+    OUT/seed-K/result.json       there once the seed is done
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from droptop.checkpoint import write_atomic
+from droptop.config import Config
+from droptop.errors import DroptopError
+from droptop.results.metrics import Evaluation, Tasks, accuracy_curve, accuracy_matrix, metrics
+
+LOCK_WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_atomic(path, (json.dumps(value, indent=1) + "\n").encode())
+
+
+def seed_folder(run: Path, seed: int) -> Path:
+    return run / f"seed-{seed}"
+
+
+def environment(config: Config) -> dict[str, Any]:
+    """What a run's bits depend on besides its configuration."""
+    def installed(name: str) -> str | None:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
+    try:
+        git = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True,
+                             text=True, timeout=10)
+        commit = git.stdout.strip() or None
+    except (OSError, subprocess.TimeoutExpired):
+        commit = None
+    device = torch.cuda.get_device_name() if config.options.device == "cuda" else platform.processor() or "cpu"
+    return {
+        "python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(),
+        "versions": {name: installed(name) for name in ("droptop", "torch", "numpy", "scipy", "safetensors")},
+        "device": config.options.device, "device_name": device, "threads": config.options.threads,
+        "cores": len(os.sched_getaffinity(0)), "commit": commit,
+    }
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One writer a folder. The system frees the lock when its holder dies, however it dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        deadline = time.monotonic() + LOCK_WAIT
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise DroptopError(f"{folder} is being written by another process") from None
+                time.sleep(0.1)
+        yield
+
+
+class MetricsFile:
+    """metrics.jsonl, with the length and hash that a checkpoint remembers it by."""
+
+    def __init__(self, path: Path, length: int = 0) -> None:
+        """Opens the file cut back to `length` bytes."""
+        self.file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
+        self.hash = hashlib.sha256(self.file.read(length))
+        self.file.truncate(length)
+        self.file.seek(length)
+
+    def append(self, line: dict[str, Any]) -> None:
+        data = (json.dumps(line) + "\n").encode()
+        self.file.write(data)
+        self.hash.update(data)
+
+    def mark(self) -> dict[str, Any]:
+        """Puts what was written so far on the disk and says how to recognise it."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        return {"bytes": self.file.tell(), "sha256": self.hash.hexdigest()}
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def matches(path: Path, mark: dict[str, Any]) -> bool:
+    """Does the file begin with what was marked?"""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return hashlib.sha256(file.read(mark["bytes"])).hexdigest() == mark["sha256"]
+
+
+def read_metrics(run: Path, seed: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (seed_folder(run, seed) / "metrics.jsonl").read_text().splitlines()]
+
+
+def seed_result(lines: list[dict[str, Any]], tasks: Tasks) -> dict[str, Any]:
+    """The figures of one seed from its metrics."""
+    after: list[dict[str, Evaluation]] = [line["eval"] for line in lines if line.get("task_end")]
+    tests = {}
+    for name in after[0]:
+        evaluations = [evaluation[name] for evaluation in after]
+        tests[name] = {**metrics(evaluations, tasks), "A": accuracy_curve(evaluations),
+                       "matrix": accuracy_matrix(evaluations, tasks)}
+    return {"tasks": tasks, "tests": tests}
+
+
+def summarise(config: Config, run: Path) -> dict[str, Any]:
+    """One arm: every figure of every test set, a value a seed."""
+    results = [json.loads((seed_folder(run, seed) / "result.json").read_text()) for seed in config.seeds]
+    tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
+             for test, figures in results[0]["tests"].items()}
+    options = config.options
+    return {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(config.seeds),
+            "tests": tests}
