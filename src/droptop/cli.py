@@ -213,5 +213,9 @@ def one_line(box: str) -> str:
         metavar = next((line.split()[-1] for line in lines[rule:] if line.startswith(found[1] + " ")), "another value")
         kinds = {"INT": "an integer", "FLOAT": "a number", "{None}|INT": "an integer"}
         return f"{found[1]} takes {kinds.get(metavar, metavar)}, not {found[2]}"
+    if found := re.match(r"Missing from droptop \w+: (--\S+)", message):
+        return f"{found[1]} is missing"
+    if found := re.match(r"Missing value for argument '(--\S+)'", message):
+        return f"{found[1]} takes a value"
     return re.sub(r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*)\)\.", r"\2 takes one of \3, not \1",
                   message).rstrip(".")

@@ -53,6 +53,8 @@ class RunOptions:
     """Samples a task, for a quick look."""
     eval_every: int | None = None
     """Evaluate every so many steps as well as after each task."""
+    checkpoint_seconds: float = 5.0
+    """Least time between checkpoints; they are rarer where writing one takes long."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
@@ -61,8 +63,9 @@ class RunOptions:
         require(self.limit is None or self.limit >= 1, "limit", "a number of samples from 1", self.limit)
         require(self.eval_every is None or self.eval_every >= 1, "eval_every", "a number of steps from 1",
                 self.eval_every)
+        require(self.checkpoint_seconds >= 0, "checkpoint_seconds", "a number from 0", self.checkpoint_seconds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
-        require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu: torch finds no GPU here",
+        require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU",
                 self.device)
         require(self.weights is None or self.weights.is_file(), "weights", "an existing file", self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
@@ -89,7 +92,8 @@ class Config:
 
     def fingerprint(self) -> str:
         """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
-        values = {path: str(value) for path, value in flatten(self).items() if path not in ("seeds", "first_seed")}
+        free = ("seeds", "first_seed", "root", "checkpoint_seconds")
+        values = {path: str(value) for path, value in flatten(self).items() if path not in free}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -141,8 +145,8 @@ def resolve(name: str, config: Config, where: str = "") -> str:
     short = {path.rpartition(".")[2]: path for path in paths}
     close = difflib.get_close_matches(wanted.rpartition(".")[2], short, 1, 0.6)
     hint = f"; did you mean --{close[0].replace('_', '-')}?" if close else ""
-    raise BadRequest(f"{where}unknown option {name} for {config.options.data}, {config.options.method} and "
-                     f"{config.options.debias}{hint}")
+    raise BadRequest(f"{where}unknown option {name} with --data {config.options.data} --method "
+                     f"{config.options.method} --debias {config.options.debias}{hint}")
 
 
 def override(config: Config, options: dict[str, Any]) -> Config:

@@ -6,6 +6,7 @@ captured and replayed; choices that depend on data are made by `torch.where`.
 """
 
 import copy
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -201,14 +202,17 @@ class Learner:
             raise BadBatch("images must be finite: this batch holds NaN or infinity")
 
     def check_maps(self) -> None:
-        """Refuses debiasing by a last map of one cell, which scores all cells of the first one alike."""
-        if self.debias is None or self.debias.config.attention != "last":
+        """A last map of one cell scores all cells of the first one alike: fusion does nothing, and it alone is
+        refused."""
+        if self.debias is None or self.debias.config.drop == "random":
             return
         with evaluating(self.model):
             first = self.model.stem(torch.zeros(1, *self.spec.shape, device=self.device))
             cells = self.model.trunk(first).map.shape[-2:].numel()
-        if cells == 1:
+        if cells == 1 and self.debias.config.attention == "last":
             raise BadRequest("--attention last takes a last map larger than 1 x 1: choose a finer --stem")
+        if cells == 1:
+            warnings.warn("the last map is 1 x 1, so that fusion does nothing: choose a finer --stem", stacklevel=3)
 
     # -- State -----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from droptop.results.folder import MetricsFile, locked, matches, read_metrics, s
 from droptop.streams import Batch, Position, Stream
 
 MAX_COST = 0.03  # share of the time that checkpoints may take
-MIN_INTERVAL = 5.0  # seconds
 
 
 class Interrupted(DroptopError):
@@ -36,11 +35,12 @@ class Progress(NamedTuple):
 class Clock:
     """When is a checkpoint due? By time, so that they cost little whatever a step or a checkpoint costs."""
 
-    last: float = 0.0
+    interval: float  # seconds, at least
+    last: float
     cost: float = 0.0
 
     def due(self) -> bool:
-        return time.monotonic() - self.last >= max(MIN_INTERVAL, self.cost / MAX_COST)
+        return time.monotonic() - self.last >= max(self.interval, self.cost / MAX_COST)
 
 
 class SeedRun:
@@ -68,7 +68,7 @@ class SeedRun:
             write_json(self.folder / "result.json", seed_result(read_metrics(self.run, self.seed), stream.tasks))
 
     def train(self, stream: Stream, learner: Learner, position: Position) -> None:
-        clock = Clock(time.monotonic())
+        clock = Clock(self.config.options.checkpoint_seconds, time.monotonic())
         kappa = kappas(learner)
         self.report(Progress(learner.clock["step"], len(stream), position.task, len(stream.tasks), float("nan")))
         for batch in stream.batches(position):
@@ -81,7 +81,7 @@ class SeedRun:
             if finished or stopped or clock.due():
                 started = time.monotonic()
                 self.save(learner, position)
-                clock = Clock(time.monotonic(), time.monotonic() - started)
+                clock = Clock(clock.interval, time.monotonic(), time.monotonic() - started)
             if stopped and not finished:
                 raise Interrupted(f"stopped at step {line['step']}")
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
@@ -37,15 +38,18 @@ def build(config: NetConfig, channels: int, classes: int, seed: int) -> Backbone
 
 
 def load_weights(model: Backbone, path: Path) -> None:
-    """Fills the backbone from a safetensors file; a mismatch names the tensors."""
+    """Fills the backbone from a safetensors file, such as torchvision's; a mismatch names the tensors."""
     try:
         found = load_file(path)
     except (OSError, SafetensorError) as error:
         raise BadRequest(f"--weights takes a safetensors file; {path}: {error}") from None
+    found = {name: tensor for name, tensor in found.items() if not name.endswith("num_batches_tracked")}
     wanted = model.state_dict()
     wrong = sorted({name for name in wanted if name not in found or found[name].shape != wanted[name].shape}
                    | (found.keys() - wanted.keys()))
     if wrong:
         named = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise BadRequest(f"--weights {path} does not fit this net: {named}")
-    model.load_state_dict(found)
+    with torch.no_grad():
+        for name, tensor in wanted.items():
+            tensor.copy_(found[name])

@@ -17,7 +17,8 @@ class Features(NamedTuple):
 class Backbone(nn.Module):
     """`first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits."""
 
-    stem: Callable[[Tensor], Tensor]
+    def stem(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
 
     def trunk(self, first: Tensor) -> Features:
         raise NotImplementedError

@@ -25,13 +25,6 @@ def norm(channels: int) -> nn.BatchNorm2d:
     return layer
 
 
-def make_stem(kind: Stem, channels: int, width: int) -> nn.Sequential:
-    kernel = int(kind[0])
-    stride = 2 if "/2" in kind else 1
-    layers = [nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False), norm(width), nn.ReLU()]
-    return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2, 1)] if kind.endswith("pool") else []))
-
-
 class Block(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -39,30 +32,36 @@ class Block(nn.Module):
         self.bn1 = norm(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.bn2 = norm(outputs)
-        self.shortcut: nn.Module = nn.Identity()
+        self.downsample: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), norm(outputs))
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), norm(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(hidden)) + self.shortcut(x))
+        return F.relu(self.bn2(self.conv2(hidden)) + self.downsample(x))
 
 
 class ResNet18(Backbone):
+    """Parameters are named as torchvision and timm name them."""
+
     def __init__(self, channels: int, classes: int, width: int = 64, stem: Stem = "3x3") -> None:
         super().__init__()
-        self.stem = make_stem(stem, channels, width)
-        blocks, inputs = [], width
-        for stage, stride in enumerate((1, 2, 2, 2)):
-            outputs = width * 2**stage
-            blocks += [Block(inputs, outputs, stride), Block(outputs, outputs, 1)]
-            inputs = outputs
-        self.blocks = nn.Sequential(*blocks)
-        self.classifier = nn.Linear(inputs, classes)
+        kernel, stride = int(stem[0]), 2 if "/2" in stem else 1
+        self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
+        self.bn1 = norm(width)
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if stem.endswith("pool") else nn.Identity()
+        self.layer1 = nn.Sequential(Block(width, width, 1), Block(width, width, 1))
+        self.layer2 = nn.Sequential(Block(width, 2 * width, 2), Block(2 * width, 2 * width, 1))
+        self.layer3 = nn.Sequential(Block(2 * width, 4 * width, 2), Block(4 * width, 4 * width, 1))
+        self.layer4 = nn.Sequential(Block(4 * width, 8 * width, 2), Block(8 * width, 8 * width, 1))
+        self.fc = nn.Linear(8 * width, classes)
+
+    def stem(self, x: Tensor) -> Tensor:
+        return self.maxpool(F.relu(self.bn1(self.conv1(x))))
 
     def trunk(self, first: Tensor) -> Features:
-        last = self.blocks(first)
+        last = self.layer4(self.layer3(self.layer2(self.layer1(first))))
         return Features(last, last.mean((2, 3)))
 
     def head(self, features: Features) -> Tensor:
-        return self.classifier(features.pooled)
+        return self.fc(features.pooled)

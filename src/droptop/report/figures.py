@@ -84,7 +84,8 @@ def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
     """Accuracy on task j after task i, mean over seeds: a row an arm, a column a test set."""
     tests = list(next(iter(arms.values()))["tests"])
     figure, axes = plt.subplots(len(arms), len(tests), squeeze=False, layout="constrained",
-                                figsize=(2.5 * len(tests) + 0.9, 2.45 * len(arms) + 0.5))
+                                figsize=(2.5 * len(tests) + 0.9, 2.6 * len(arms) + 0.5))
+    figure.get_layout_engine().set(hspace=0.06)
     for row, (arm, summary) in zip(axes, arms.items()):
         for ax, test in zip(row, tests):
             matrix = np.array(summary["tests"][test]["matrix"], dtype=float).mean(0)
@@ -113,25 +114,29 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
 
 
 def intensities(config: Config, lines: list[dict[str, Any]], title: str) -> Figure:
-    """kappa' over time, a line a class, of the first seed."""
+    """kappa' over time, a row a class from the step at which it first arrives, of the first seed."""
     assert config.droptop is not None
-    names = STREAMS[config.options.data].classes if config.droptop.intensity.per == "class" else ("all classes",)
-    start = min(config.droptop.kappa_0, config.droptop.gamma)
-    figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    for group, name in enumerate(names):
-        steps, values = [0], [start]
-        for line in lines:
-            if str(group) in line.get("kappa", {}):
-                steps.append(line["step"])
-                values.append(line["kappa"][str(group)])
-        offset = (group - len(names) / 2) * config.droptop.gamma * 0.002  # equal lines stay distinguishable
-        ax.step([*steps, lines[-1]["step"]], np.array([*values, values[-1]]) + offset, where="post", label=name,
-                color=plt.get_cmap("tab10" if len(names) <= 10 else "viridis")(group % 10 if len(names) <= 10
-                                                                             else group / len(names)))
-    _mark_tasks(ax, lines)
-    ax.set(title=f"{title}: drop intensity of seed {config.seeds[0]}", ylabel="kappa' (% of the first map)")
-    if len(names) <= 10:
-        ax.legend(frameon=False, ncols=1, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    per_class = config.droptop.intensity.per == "class"
+    names = STREAMS[config.options.data].classes if per_class else ("all classes",)
+    tasks = config.stream.split(len(names), config.seeds[0]) if per_class else ((0,),)
+    starts = [0] + [line["step"] for line in lines if line.get("task_end")]
+    gamma, last = config.droptop.gamma, lines[-1]["step"]
+    figure, axes = plt.subplots(len(names), 1, figsize=(7, 0.42 * len(names) + 1.2), sharex=True, sharey=True,
+                                squeeze=False, layout="constrained")
+    for task, groups in enumerate(tasks):
+        for group in groups:
+            ax = axes[group][0]
+            changes = [(line["step"], line["kappa"][str(group)]) for line in lines
+                       if str(group) in line.get("kappa", {})]
+            steps, values = zip((starts[task], min(config.droptop.kappa_0, gamma)), *changes)
+            ax.step([*steps, last], [*values, values[-1]], where="post", color=DEBIASED, linewidth=1.5)
+            for end in starts[1:]:
+                ax.axvline(end, color="black", alpha=0.15, linewidth=0.8)
+            ax.set_ylabel(names[group], rotation=0, ha="right", va="center", fontsize=8)
+            ax.tick_params(labelsize=6)
+    axes[0][0].margins(y=0.25)
+    axes[-1][0].set_xlabel("step (a vertical line ends a task)")
+    figure.suptitle(f"{title}: kappa' of seed {config.seeds[0]}, percent of the first map", fontsize=10)
     return figure
 
 

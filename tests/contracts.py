@@ -1,0 +1,173 @@
+"""What every learner promises, with and without debiasing; a method joins by its name in `METHODS`."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from droptop import BadBatch, Diverged, checkpoint
+from droptop.methods import METHODS
+from toys import CLASSES, FLOAT_SPEC, differences, feed, snapshot, toy_batches, toy_learner
+
+ARMS: dict[str, dict[str, Any]] = {
+    "none": {"debias": "none"},
+    "droptop": {},
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "no-fusion": {"debias": "no-fusion"}, "random": {"debias": "random"}, "fixed": {"debias": "fixed"},
+    "soft": {"mask": "soft"}, "common": {"per": "common"}, "algorithm2": {"shift": "algorithm2"},
+    "by-task": {"p_counter": "task", "period": 2}, "small-probe": {"probe": 8}, "reference": {"reference": True},
+    "separate": {"replay_forward": "separate"}, "momentum": {"momentum": 0.9, "weight_decay": 1e-4},
+    "constant": {"drop": "constant", "kappa_0": 2.0}, "plain-images": {"augment": "none"},
+}
+over_learners = pytest.mark.parametrize("options", ARMS.values(), ids=ARMS.keys())
+over_methods = pytest.mark.parametrize("method", METHODS)
+over_variants = pytest.mark.parametrize("options", (ARMS | VARIANTS).values(), ids=(ARMS | VARIANTS).keys())
+
+
+@over_variants
+@over_methods
+def test_resumes_exactly(method, options, tmp_path):
+    batches = toy_batches(14)
+    straight = feed(toy_learner(method, **options), batches)
+    for stop in (5, 9):
+        checkpoint.write(tmp_path, checkpoint.step_name(stop), feed(toy_learner(method, **options),
+                                                                    batches[:stop]).state_dict(), {})
+        resumed = toy_learner(method, seed=1, **options)  # another seed: nothing of it may be left
+        resumed.load_state_dict(checkpoint.read(tmp_path / f"{checkpoint.step_name(stop)}.json")[0])
+        feed(resumed, batches[stop:])
+        assert differences(straight.state_dict(), resumed.state_dict()) == []
+
+
+@over_learners
+@over_methods
+def test_never_exceeds_its_memory(method, options):
+    learner = toy_learner(method, memory=10, **options)
+    batches = toy_batches(8)
+    for step, (x, y, task) in enumerate(batches):
+        learner.observe(x, y, task)
+        assert 0 < learner.memory.size <= min(10, 8 * (step + 1))
+        assert all(len(rows) == 10 + 1 for rows in learner.memory.rows.values())
+    offered = {row.numpy().tobytes(): int(label) for x, y, _ in batches for row, label in zip(x, y)}
+    size = int(learner.memory.size)
+    for row, label in zip(learner.memory.rows["x"][:size], learner.memory.rows["y"][:size]):
+        assert offered[row.numpy().tobytes()] == int(label)
+
+
+@over_learners
+@over_methods
+def test_prediction_changes_no_state(method, options):
+    learner = feed(toy_learner(method, **options), toy_batches(5))
+    before = snapshot(learner)
+    x, _, _ = toy_batches(1, seed=3)[0]
+    first = learner.predict(x)
+    assert torch.equal(first, learner.predict(x))
+    assert torch.allclose(first[:3], learner.predict(x[:3]), atol=1e-5)  # no sample helps another
+    assert learner.model.training
+    assert differences(before, learner.state_dict()) == []
+
+
+@over_learners
+@over_methods
+def test_predicts_only_classes_it_has_seen(method, options):
+    learner = feed(toy_learner(method, **options), toy_batches(6)[:3])  # the first task: classes 0 and 1
+    logits = learner.predict(toy_batches(1)[0][0])
+    assert logits[:, :2].isfinite().all()
+    assert (logits[:, 2:] == -math.inf).all()
+
+
+@over_learners
+@over_methods
+def test_the_seed_decides_every_byte(method, options):
+    batches = toy_batches(8)
+    states = [feed(toy_learner(method, seed=seed, **options), batches).state_dict() for seed in (5, 5, 6)]
+    assert differences(states[0], states[1]) == []
+    assert differences(states[0], states[2]) != []
+
+
+@over_learners
+@over_methods
+def test_leaves_the_global_generator_alone(method, options):
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    feed(toy_learner(method, **options), toy_batches(4)).predict(toy_batches(1)[0][0])
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@over_methods
+def test_gamma_zero_is_no_debiasing(method):
+    batches = toy_batches(10)
+    plain = feed(toy_learner(method, debias="none"), batches).state_dict()
+    nothing = feed(toy_learner(method, gamma=0.0), batches).state_dict()
+    shared = {name: value for name, value in nothing.items() if name in plain and name != "random.debias"}
+    assert {name for name in plain if name.startswith("model.")} <= shared.keys()
+    assert differences({name: plain[name] for name in shared}, shared) == []
+
+
+@over_methods
+def test_debiasing_changes_something(method):
+    batches = toy_batches(10)
+    plain, debiased = (feed(toy_learner(method, debias=debias), batches).state_dict() for debias in ("none", "droptop"))
+    assert not torch.equal(plain["model.fc.weight"], debiased["model.fc.weight"])
+
+
+def bad_batches():
+    x, y, _ = toy_batches(1, spec=FLOAT_SPEC)[0]
+    nan, inf = x.clone(), x.clone()
+    nan[3, 1, 2, 2], inf[0, 0, 0, 0] = math.nan, math.inf
+    return {"nan": (nan, y), "inf": (inf, y), "label too high": (x, y + CLASSES), "negative label": (x, y - 10),
+            "float labels": (x, y.float()), "too few labels": (x, y[:-1]), "wrong size": (x[..., :-1], y),
+            "wrong dtype": (x.double(), y), "bytes": ((x * 255).to(torch.uint8), y), "empty": (x[:0], y[:0]),
+            "no batch": (x[0], y[0]), "a list": (x.tolist(), y)}
+
+
+@over_learners
+@over_methods
+def test_a_poisoned_batch_changes_nothing(method, options):
+    learner = feed(toy_learner(method, spec=FLOAT_SPEC, **options), toy_batches(5, spec=FLOAT_SPEC))
+    before = snapshot(learner)
+    for name, (x, y) in bad_batches().items():
+        with pytest.raises(BadBatch):
+            learner.observe(x, y)
+        assert differences(before, learner.state_dict()) == [], name
+
+
+@over_variants
+@over_methods
+def test_a_loss_that_is_not_finite_changes_nothing_but_the_draws(method, options):
+    learner = feed(toy_learner(method, spec=FLOAT_SPEC, **options), toy_batches(5, spec=FLOAT_SPEC))
+    before = snapshot(learner)
+    x, y, _ = toy_batches(1, spec=FLOAT_SPEC)[0]
+    with pytest.raises(Diverged):
+        learner.observe(x * 1e38, y)  # finite, and too large for the first convolution
+    changed = differences(before, learner.state_dict())
+    assert [name for name in changed if not name.startswith("random.")] == []
+    assert learner.observe(x, y).isfinite()  # and it goes on as if nothing had been
+
+
+@over_learners
+@over_methods
+def test_learns(method, options):
+    correct = []
+    for seed in range(3):
+        learner = feed(toy_learner(method, seed=seed, **options), toy_batches(40))
+        correct += [learner.predict(x).argmax(1) == y for x, y, _ in toy_batches(40, seed=9)]
+    assert torch.cat(correct).float().mean() > 0.6  # of four classes, two of them learned long ago
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@over_variants
+@over_methods
+def test_step_and_probe_never_wait_for_the_device(method, options):
+    learner = toy_learner(method, device="cuda", **options)
+    batches = [(x.cuda(), y.cuda(), task) for x, y, task in toy_batches(6)]
+    feed(learner, batches)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for x, y, task in batches:
+            learner.step(x, y)
+            learner.tick(task)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

@@ -1,0 +1,64 @@
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from droptop import BadRequest
+from droptop.nets import NetConfig, build, evaluating, last_map, load_weights, untracked
+
+
+@pytest.mark.parametrize(("stem", "first", "last"), [("3x3", 32, 4), ("3x3/2", 16, 2), ("7x7/2", 16, 2),
+                                                     ("7x7/2-pool", 8, 1)])
+def test_map_sizes(stem, first, last):
+    model = build(NetConfig(width=4, stem=stem), 3, 10, seed=0)
+    x = torch.rand(2, 3, 32, 32)
+    assert model.stem(x).shape == (2, 4, first, first)
+    features = model.trunk(model.stem(x))
+    assert features.map.shape == (2, 32, last, last)
+    assert features.pooled.shape == (2, 32)
+    assert model(x).shape == (2, 10)
+    assert (model.stem(x) >= 0).all()  # the first map is taken after norm and activation
+    assert (features.map >= 0).all()
+
+
+def test_is_resnet_18():
+    parameters = sum(p.numel() for p in build(NetConfig(width=64, stem="7x7/2-pool"), 3, 1000, seed=0).parameters())
+    assert parameters == 11_689_512  # torchvision's resnet18
+
+
+def test_the_seed_decides_the_weights_and_nothing_else_does():
+    a = build(NetConfig(width=4), 3, 10, seed=1)
+    torch.rand(3)
+    b, c = build(NetConfig(width=4), 3, 10, seed=1), build(NetConfig(width=4), 3, 10, seed=2)
+    assert torch.equal(a.fc.weight, b.fc.weight)
+    assert not torch.equal(a.fc.weight, c.fc.weight)
+
+
+def test_modes():
+    model = build(NetConfig(width=4), 3, 10, seed=0).train()
+    x = torch.rand(8, 3, 32, 32)
+    before = [buffer.clone() for buffer in model.buffers()]
+    with untracked(model):
+        trained = model(x)
+    first = model.stem(x)
+    for buffer, old in zip(model.buffers(), before):
+        buffer.copy_(old)
+    assert not last_map(model, first).requires_grad
+    assert all(torch.equal(a, b) for a, b in zip(before, model.buffers()))
+    with evaluating(model):
+        evaluated = model(x)
+    assert model.training
+    assert all(torch.equal(a, b) for a, b in zip(before, model.buffers()))
+    assert not torch.allclose(trained, evaluated)  # batch statistics against running ones
+    assert torch.equal(trained, model(x))
+
+
+def test_weights_from_a_file(tmp_path):
+    source, target = build(NetConfig(width=4), 3, 10, seed=1), build(NetConfig(width=4), 3, 10, seed=2)
+    save_file(source.state_dict(), tmp_path / "w.safetensors")
+    load_weights(target, tmp_path / "w.safetensors")
+    assert torch.equal(source.fc.weight, target.fc.weight)
+    with pytest.raises(BadRequest, match="conv1.weight"):
+        load_weights(build(NetConfig(width=4, stem="7x7/2"), 3, 10, seed=0), tmp_path / "w.safetensors")
+    (tmp_path / "bad").write_bytes(b"no tensors")
+    with pytest.raises(BadRequest, match="bad"):
+        load_weights(target, tmp_path / "bad")

@@ -1,0 +1,43 @@
+import pytest
+
+from droptop.results.metrics import accuracy, accuracy_matrix, forgetting, metrics, worst_group
+
+TASKS = ((0, 1), (2, 3), (4, 5))
+
+
+def tally(correct, n):
+    return {"n": n, "correct": correct}
+
+
+AFTER = [{"all": tally([9, 7, 0, 0, 0, 0], [10, 10, 0, 0, 0, 0])},
+         {"all": tally([5, 7, 8, 10, 0, 0], [10, 10, 10, 10, 0, 0])},
+         {"all": tally([6, 2, 3, 5, 9, 9], [10, 10, 10, 10, 10, 10])}]
+
+
+def test_the_papers_formulas_by_hand():
+    """a = [80], [60, 90], [40, 40, 90]; A = 80, 75, 56.7; f = (80 - 40), (90 - 40)."""
+    matrix = accuracy_matrix(AFTER, TASKS)
+    assert matrix == [[80, None, None], [60, 90, None], [40, 40, 90]]
+    figures = metrics(AFTER, TASKS)
+    assert figures["A_avg"] == pytest.approx((80 + 75 + 340 / 6) / 3)
+    assert figures["A_last"] == pytest.approx(340 / 6)
+    assert figures["F_last"] == pytest.approx((40 + 50) / 2)
+    assert "follow" not in figures
+
+
+def test_forgetting_takes_the_best_accuracy_before_the_last_task():
+    assert forgetting([[50, None, None], [70, 80, None], [90, 60, 99]]) == pytest.approx(((70 - 90) + (80 - 60)) / 2)
+    assert forgetting([[50.0]]) is None
+
+
+def test_unequal_classes_weigh_by_their_samples():
+    assert accuracy({"all": tally([1, 30], [10, 30])}) == pytest.approx(100 * 31 / 40)
+    assert accuracy({"all": tally([1, 30], [10, 30])}, (0,)) == pytest.approx(10)
+
+
+def test_groups():
+    after = [{"follow": tally([90, 80], [100, 100]), "contradict": tally([3, 9], [10, 10])}]
+    figures = metrics(after, ((0, 1),))
+    assert (figures["follow"], figures["contradict"], figures["worst"]) == (85, 60, 30)
+    assert figures["A_last"] == pytest.approx(100 * 182 / 220)
+    assert worst_group({"follow": tally([9, 8], [10, 10]), "contradict": tally([0, 4], [1, 8])}) == 50  # 1 is too few

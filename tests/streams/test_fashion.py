@@ -1,0 +1,95 @@
+import hashlib
+
+import pytest
+import torch
+
+from droptop import make_stream
+from droptop.streams.augment import crop_flip
+from droptop.streams.shortcuts import CUES, palette
+
+STREAMS = ["fashion", "fashion-sticker", "fashion-background"]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_shapes_and_balance(name):
+    stream = make_stream(name)
+    assert (stream.train.x.shape, stream.train.x.dtype) == ((12000, 3, 32, 32), torch.uint8)
+    assert stream.train.y.bincount().tolist() == [1200] * 10
+    assert list(stream.tests) == (["clean"] if name == "fashion" else ["biased", "removed", "random"])
+    assert all(test.y.bincount().tolist() == [200] * 10 for test in stream.tests.values())
+    assert len(stream) == 375
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_deterministic_in_the_seed(name):
+    def digest(seed):
+        stream = make_stream(name, seed)
+        return [hashlib.sha256(x.numpy().tobytes()).hexdigest() for x in
+                (stream.train.x, *(test.x for test in stream.tests.values()), stream.order[0])]
+
+    assert digest(1) == digest(1)
+    assert digest(1)[-1] != digest(2)[-1]
+
+
+def test_images_are_the_official_ones():
+    """The subset's first training image of class 9 is the official file's first image, an ankle boot."""
+    boot = make_stream("fashion").train.x[9 * 1200, 0]
+    assert (boot[:2] == 0).all()  # padded
+    assert boot[2:-2, 2:-2].sum().item() == 76247
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.95, 1.0])
+def test_sticker_tells_the_class_as_often_as_asked(correlation):
+    stream = make_stream("fashion-sticker", correlation=correlation)
+    follows = stream.train.follows.float().mean().item()
+    assert follows == pytest.approx(correlation, abs=4 * (correlation * (1 - correlation) / 12000) ** 0.5)
+    assert stream.tests["biased"].follows.float().mean().item() == pytest.approx(correlation, abs=0.03)
+    assert stream.tests["random"].follows.float().mean().item() == pytest.approx(1 / CUES, abs=0.03)
+    assert stream.tests["removed"].follows is None
+
+
+def test_the_sticker_is_where_it_says_and_in_its_colour():
+    stream = make_stream("fashion-sticker", sticker_size=4)
+    plain, samples = stream.tests["removed"], stream.tests["random"]
+    pixels = samples.shortcut
+    assert (pixels.sum((1, 2)) == 16).all()
+    outside = ~pixels[:, None].expand_as(samples.x)
+    assert torch.equal(samples.x[outside], plain.x[outside])
+    colours = samples.x.permute(0, 2, 3, 1)[pixels].view(-1, 16, 3)
+    assert (colours == colours[:, :1]).all()
+    own = (colours[:, 0] == palette()[samples.y]).all(1)
+    assert torch.equal(own, samples.follows)
+    edge = pixels[:, [0, -1]].flatten(1).any(1) | pixels[:, :, [0, -1]].flatten(1).any(1)
+    assert edge.all()
+    assert len({tuple(p.nonzero()[0].tolist()) for p in pixels}) > 50  # at many places
+
+
+def test_brightness_dims_garments_and_not_stickers():
+    dim, bright = (make_stream("fashion-sticker", garment_brightness=b) for b in (0.25, 1.0))
+    assert torch.equal(dim.tests["removed"].x, (bright.tests["removed"].x * 0.25).to(torch.uint8))
+    assert dim.train.x.amax((1, 2, 3)).min() == 255
+
+
+def test_background_lies_behind_the_garment():
+    stream = make_stream("fashion-background")
+    plain, samples = stream.tests["removed"], stream.tests["biased"]
+    garment = ~samples.shortcut[:, None].expand_as(samples.x)
+    assert torch.equal(samples.x[garment], plain.x[garment])
+    assert (plain.x[~garment] <= 8).all()
+    background = samples.x.float().masked_fill(garment, torch.nan)
+    assert (background.flatten(2).nanmean(2).amax(1) > 30).all()
+
+
+def test_crop_flip_against_a_slow_loop():
+    x = torch.randint(0, 256, (40, 3, 6, 5), dtype=torch.uint8)
+    augmented = crop_flip(x, torch.Generator().manual_seed(0), padding=2)
+    padded = torch.nn.functional.pad(x, (2, 2, 2, 2))
+    seen = set()
+    for image, source in zip(augmented, padded):
+        candidates = {(i, j, mirror): (crop.flip(-1) if mirror else crop) for i in range(5) for j in range(5)
+                      for crop in [source[:, i:i + 6, j:j + 5]] for mirror in (False, True)}
+        found = [key for key, crop in candidates.items() if torch.equal(crop, image)]
+        assert found
+        seen.add(found[0])
+    assert len(seen) > 20
+    assert {mirror for _, _, mirror in seen} == {False, True}

@@ -1,0 +1,66 @@
+import pytest
+import torch
+
+from droptop import BadRequest, Samples, Spec, Stream, StreamConfig, make_stream
+from droptop.streams import Position
+
+SPEC = Spec((1, 2, 2), tuple("abcdef"))
+
+
+def toy_stream(seed=0, limit=None, **options):
+    y = torch.arange(6).repeat(11)
+    x = torch.arange(66, dtype=torch.uint8)[:, None, None, None].expand(66, 1, 2, 2)  # an image is its number
+    return Stream("toy", SPEC, Samples(x, y), {}, StreamConfig(tasks=3, batch=4, **options), seed, limit)
+
+
+def numbers(stream, start=Position()):
+    return [batch.x[:, 0, 0, 0].tolist() for batch in stream.batches(start)]
+
+
+def test_every_sample_arrives_once_in_its_task():
+    stream = toy_stream(drop_last=False)
+    seen = []
+    for x, y, task, shortcut in stream:
+        assert set(y.tolist()) <= set(stream.tasks[task])
+        assert shortcut is None
+        seen += x[:, 0, 0, 0].tolist()
+    assert sorted(seen) == list(range(66))
+    assert len(numbers(stream)) == len(stream) == 3 * 6
+
+
+def test_a_ragged_batch_is_dropped_unless_told():
+    assert [len(batch) for batch in numbers(toy_stream())] == [4] * 15
+    assert [len(batch) for batch in numbers(toy_stream(drop_last=False))] == [4, 4, 4, 4, 4, 2] * 3
+
+
+def test_order_depends_on_the_seed_alone():
+    assert numbers(toy_stream(1)) == numbers(toy_stream(1))
+    assert numbers(toy_stream(1)) != numbers(toy_stream(2))
+
+
+@pytest.mark.parametrize("start", [Position(0, 3), Position(1, 0), Position(2, 4), Position(3, 0)])
+def test_starts_anywhere(start):
+    stream = toy_stream()
+    assert numbers(stream, start) == numbers(stream)[5 * start.task + start.batch:]
+
+
+def test_limit_takes_the_first_of_the_shuffled():
+    assert numbers(toy_stream(limit=8)) == [batch for task in range(3) for batch in numbers(toy_stream())[5 * task:][:2]]
+    with pytest.raises(BadRequest, match="--limit"):
+        toy_stream(limit=3)
+
+
+def test_class_orders():
+    assert toy_stream().tasks == ((0, 1), (2, 3), (4, 5))
+    assert toy_stream(class_order="5,0,1,2,4,3").tasks == ((5, 0), (1, 2), (4, 3))
+    shuffled = [toy_stream(seed, class_order="random").tasks for seed in range(5)]
+    assert len(set(shuffled)) > 1
+    assert all(sorted(sum(tasks, ())) == list(range(6)) for tasks in shuffled)
+    for wrong in ("0,1,2", "0,1,2,3,4,4", "backwards", ""):
+        with pytest.raises(BadRequest, match="class-order"):
+            toy_stream(class_order=wrong)
+
+
+def test_tasks_must_divide_the_classes():
+    with pytest.raises(BadRequest, match="tasks"):
+        make_stream("fashion", tasks=3)

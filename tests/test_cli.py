@@ -1,0 +1,160 @@
+"""The real command, as a person types it."""
+
+import json
+import re
+import tomllib
+
+import pytest
+from PIL import Image
+
+from toys import droptop
+
+SHORT = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--period", "1", "--history", "2",
+         "--significance", "0.4"]
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory):
+    out = tmp_path_factory.mktemp("compare") / "first"
+    done = droptop("compare", "--data", "fashion-sticker", "--method", "er", "--debias", "droptop", *SHORT,
+                   "--out", out)
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout
+
+
+def test_compare_writes_what_it_promises(comparison):
+    out, _ = comparison
+    arms = ["none", "droptop"]
+    result = json.loads((out / "compare.json").read_text())
+    assert list(result["arms"]) == arms
+    for arm in arms:
+        summary = json.loads((out / arm / "summary.json").read_text())
+        assert summary == result["arms"][arm]
+        assert (summary["data"], summary["method"], summary["debias"]) == ("fashion-sticker", "er", arm)
+        assert summary["seeds"] == [0, 1]
+        for test in ("biased", "removed", "random"):
+            figures = summary["tests"][test]
+            assert all(len(figures[name]) == 2 for name in ("A_avg", "A_last", "F_last", "matrix"))
+            matrix = figures["matrix"][0]
+            assert [[value is None for value in row] for row in matrix] == [[j > i for j in range(5)] for i in range(5)]
+            assert all(0 <= value <= 100 for row in matrix for value in row if value is not None)
+            assert ("contradict" in figures) == (test != "removed")
+            effect = result["effects"][test]["A_avg"]
+            assert effect["diff"] == pytest.approx(
+                sum(b - a for a, b in zip(result["arms"]["none"]["tests"][test]["A_avg"],
+                                          result["arms"]["droptop"]["tests"][test]["A_avg"])) / 2)
+            assert effect["ci95"][0] <= effect["diff"] <= effect["ci95"][1]
+        assert tomllib.loads((out / arm / "config.toml").read_text())["debias"] == arm
+        assert json.loads((out / arm / "environment.json").read_text())["threads"] == 1
+        for seed in (0, 1):
+            lines = [json.loads(line) for line in (out / arm / f"seed-{seed}/metrics.jsonl").read_text().splitlines()]
+            assert [line["step"] for line in lines] == list(range(1, 11))
+            assert [line["task"] for line in lines] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+            assert all(isinstance(line["loss"], float) for line in lines)
+            assert any("kappa" in line for line in lines) == (arm == "droptop")
+            assert all(("dropped" in line) == (arm == "droptop") for line in lines)
+    for picture in ("figures/accuracy", "figures/matrix", "figures/attention", "droptop/figures/kappa",
+                    "droptop/figures/shortcut", "none/figures/accuracy"):
+        with Image.open(out / f"{picture}.png") as image:
+            assert min(image.size) > 200
+
+
+def test_compare_says_what_it_found(comparison):
+    out, printed = comparison
+    for word in ("A_avg", "A_last", "F_last", "95% interval", "contradict it", "worst group", "no significant difference"):
+        assert word in printed
+    assert "none seed 1: done" in printed
+    assert str(out) in printed
+    assert "\x1b" not in printed  # plain lines where there is no terminal
+
+
+def test_both_arms_start_alike(comparison):
+    out, _ = comparison
+    first = [json.loads((out / arm / "seed-0/metrics.jsonl").read_text().splitlines()[0]) for arm in ("none", "droptop")]
+    assert abs(first[0]["loss"] - first[1]["loss"]) < 0.5  # the same weights and images, one of them masked
+
+
+def test_runs_again_from_its_config(comparison, tmp_path):
+    out, _ = comparison
+    again = droptop("compare", "--config", out / "config.toml", "--out", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again/compare.json").read_text() == (out / "compare.json").read_text()
+    one = droptop("run", "--config", out / "droptop/config.toml", "--seeds", 1, "--first-seed", 1, "--out",
+                  tmp_path / "one")
+    assert one.returncode == 0, one.stderr
+    name = "seed-1/metrics.jsonl"
+    assert (tmp_path / "one" / name).read_bytes() == (out / "droptop" / name).read_bytes()
+
+
+def test_resume_on_a_finished_run_says_so(comparison):
+    out, _ = comparison
+    before = (out / "compare.json").read_text()
+    done = droptop("resume", out)
+    assert done.returncode == 0
+    assert "finished" in done.stdout
+    assert (out / "compare.json").read_text() == before
+
+
+@pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],
+                                  ["--data", "fashion-background", "--debias", "none"],
+                                  ["--class-order", "random", "--reference", "--no-drop-last", "--batch", "30"]])
+def test_run(args, tmp_path):
+    done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "A_avg" in done.stdout
+    lines = (tmp_path / "out/seed-0/metrics.jsonl").read_text().splitlines()
+    evaluated = [json.loads(line)["step"] for line in lines if '"eval"' in line]
+    assert evaluated == ([2, 3, 4, 6, 8, 9, 10] if "--eval-every" in args else
+                         [3, 6, 9, 12, 15] if "--batch" in args else [2, 4, 6, 8, 10])
+
+
+@pytest.mark.parametrize(("args", "names"), [
+    ("compare --gamma 120 --out OUT", "--gamma takes a percentage"),
+    ("compare --memory 0 --out OUT", "--memory takes"),
+    ("compare --alpha 1.5 --out OUT", "--alpha takes"),
+    ("compare --gama 5 --out OUT", "did you mean --gamma"),
+    ("compare --seeds five --out OUT", "--seeds takes an integer, not 'five'"),
+    ("compare --drop all --out OUT", "--drop takes one of"),
+    ("run --debias none --gamma 5 --out OUT", "unknown option gamma"),
+    ("compare --debias none --out OUT", "--debias"),
+    ("compare --data imagenet --out OUT", "--data takes one of fashion"),
+    ("compare --method sgd --out OUT", "--method takes one of er"),
+    ("compare --config nowhere.toml --out OUT", "nowhere.toml"),
+    ("compare --weights nowhere --out OUT", "--weights"),
+    ("compare --root nowhere --out OUT", "--root"),
+    ("compare --limit 5 --out OUT", "--limit"),
+    ("compare --tasks 3 --out OUT", "--tasks"),
+    ("compare --stem 7x7/2-pool --debias no-fusion --out OUT", "1 x 1"),
+    ("compare something --out OUT", "something"),
+    ("compare --seeds", "--seeds takes a value"),
+    ("compare", "--out is missing"),
+    ("compare --out HERE", "holds something already"),
+    ("compare --out HERE/note.txt", "is a file"),
+    ("resume HERE", "not a run folder"),
+    ("resume", "one folder"),
+    ("retrain", "unknown command"),
+])
+def test_what_cannot_be_done(args, names, tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/note.txt").write_text("mine")
+    done = droptop(*args.replace("OUT", f"{tmp_path}/out").replace("HERE", f"{tmp_path}/here").split())
+    assert done.returncode == 2
+    assert names in done.stderr
+    assert re.fullmatch(r"droptop: [^\n]+\n", done.stderr)  # one line
+    assert done.stdout == ""
+    assert not (tmp_path / "out").exists()
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["note.txt"]
+
+
+def test_divergence_names_task_and_batch(tmp_path):
+    done = droptop("run", *SHORT, "--lr", "1e30", "--seeds", "1", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert re.search(r"droptop seed 0: task 0, batch \d: the loss is .*lower --lr", done.stderr)
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("args", ["--help", "run --help", "compare --help", "resume --help", "--version"])
+def test_help(args):
+    done = droptop(*args.split())
+    assert done.returncode == 0
+    assert "droptop" in done.stdout

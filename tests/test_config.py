@@ -1,0 +1,112 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from droptop import BadRequest, configure
+from droptop.cli import parse
+from droptop.config import flatten, to_toml
+from droptop.debias import DEBIAS
+from droptop.methods import METHODS
+from droptop.streams import STREAMS
+
+# One value other than the default for every option there is; a new option must be added here.
+OTHER = {
+    "seeds": 3, "first_seed": 4, "threads": 2, "limit": 100, "eval_every": 7, "checkpoint_seconds": 1.5,
+    "stream.tasks": 2, "stream.class_order": "random", "stream.batch": 10, "stream.drop_last": False,
+    "stream.correlation": 0.8, "stream.sticker_size": 4, "stream.garment_brightness": 0.75,
+    "net.width": 8, "net.stem": "3x3/2",
+    "learner.lr": 0.3, "learner.momentum": 0.9, "learner.weight_decay": 0.01, "learner.memory": 50,
+    "learner.memory_batch": 16, "learner.augment": "crop-flip", "learner.replay_forward": "separate",
+    "droptop.gamma": 3.0, "droptop.kappa_0": 1.0, "droptop.drop": "constant", "droptop.attention": "last",
+    "droptop.mask": "soft", "droptop.rounding": "nearest",
+    "droptop.intensity.per": "common", "droptop.intensity.alpha": 0.8, "droptop.intensity.period": 4,
+    "droptop.intensity.history": 5, "droptop.intensity.significance": 0.1, "droptop.intensity.shift": "algorithm2",
+    "droptop.intensity.p_counter": "task", "droptop.intensity.probe": 64,
+    "droptop.intensity.reference": True,
+}
+NAMED = {"data", "method", "debias", "root", "weights", "device", "net.net"}  # given by name, path or machine
+
+
+def command_line(options, out="out"):
+    tokens = ["--out", out]
+    for path, value in options.items():
+        flag = path.rpartition(".")[2].replace("_", "-")
+        tokens += [f"--{flag}" if value else f"--no-{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
+    return tokens
+
+
+def test_every_option_is_reachable_from_the_command_line():
+    base = flatten(configure())
+    assert base.keys() - NAMED == OTHER.keys()
+    for path, value in OTHER.items():
+        assert value != base[path]
+        if path == "droptop.drop":
+            continue  # goes with no reference, which comes later
+        config, _ = parse("run", command_line({path: value}))
+        assert flatten(config) == base | {path: value}
+    assert flatten(parse("run", ["--out", "x", "--drop", "constant"])[0])["droptop.drop"] == "constant"
+
+
+def test_every_option_survives_toml(tmp_path):
+    options = OTHER | {"droptop.drop": "adaptive"}
+    config = configure(**{path.rpartition(".")[2]: value for path, value in options.items()})
+    (tmp_path / "c.toml").write_text(to_toml(config, "run"))
+    again, out = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "there"])
+    assert again == config
+    assert out == Path("there")
+    wins, _ = parse("run", ["--lr", "0.7", "--config", str(tmp_path / "c.toml"), "--out", "there"])
+    assert wins.learner.lr == 0.7
+    assert dataclasses.replace(wins, learner=config.learner) == config
+
+
+@pytest.mark.parametrize("spelling", [["--reference"], ["--intensity.reference"], ["--droptop.intensity.reference"],
+                                      ["--reference", "true"], ["--reference=True"]])
+def test_spellings(spelling):
+    config, _ = parse("run", ["--out", "x", *spelling])
+    assert config.droptop.intensity.reference
+    assert not parse("run", ["--out", "x", *spelling, "--no-reference"])[0].droptop.intensity.reference
+
+
+def test_toml_takes_short_names_too(tmp_path):
+    (tmp_path / "c.toml").write_text('data = "fashion"\ngamma = 2\nintensity.reference = true\n[learner]\nlr = 0.2\n')
+    config, _ = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])
+    assert (config.options.data, config.droptop.gamma, config.learner.lr) == ("fashion", 2.0, 0.2)
+    assert config.droptop.intensity.reference
+
+
+@pytest.mark.parametrize("data", STREAMS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("debias", ["none", *DEBIAS])
+def test_every_combination_of_names(data, method, debias):
+    config = configure(data, method, debias)
+    assert (config.droptop is None) == (debias == "none")
+    assert (config.learner.lr, config.net.stem, config.learner.augment) == (0.05, "7x7/2", "none")  # the stream's
+    assert parse("run", ["--data", data, f"--method={method}", "--debias", debias, "--out", "x"])[0] == config
+
+
+def test_ablations_are_settings():
+    assert configure(debias="no-fusion").droptop.attention == "last"
+    assert configure(debias="fixed").droptop.drop == "top"
+    assert configure(debias="random").droptop.drop == "random"
+
+
+@pytest.mark.parametrize("options", [
+    {"gamma": 120.0}, {"gamma": float("nan")}, {"memory": 0}, {"alpha": 1.5}, {"alpha": 0.0}, {"lr": -1.0},
+    {"lr": float("inf")}, {"seeds": 0}, {"batch": 0}, {"probe": -1}, {"history": 1}, {"mask": "firm"}, {"width": 0},
+    {"memory": 2.5}, {"gamma": "five"}, {"reference": 1}, {"limit": 0}, {"correlation": 1.2}, {"sticker_size": 40},
+    {"momentum": 1.0}, {"significance": 0.7}, {"threads": 0}, {"eval_every": 0}, {"device": "tpu"},
+])
+def test_impossible_values(options):
+    (name, value), = options.items()
+    with pytest.raises(BadRequest) as error:
+        configure(**options)
+    assert "--" + name.replace("_", "-") in str(error.value)
+    assert str(value) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_fingerprint_tells_runs_apart():
+    assert configure().fingerprint() == configure(seeds=9, first_seed=2).fingerprint()
+    assert len({configure().fingerprint(), configure(lr=0.2).fingerprint(), configure(debias="none").fingerprint(),
+                configure(threads=2).fingerprint()}) == 4

@@ -1,0 +1,74 @@
+"""Small things to test with: images of a few pixels, a net of a few channels, a command of a few steps."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from droptop import Learner, Spec
+from droptop.config import configure
+from droptop.methods import METHODS
+from droptop.nets import build
+from droptop.rng import generator
+
+CLASSES = 4
+SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
+FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
+# Short periods and histories, so that a dozen steps hold several decisions.
+SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
+QUICK = {"period": 1, "history": 2, "significance": 0.4}
+
+
+def toy_learner(method: str = "er", debias: str = "droptop", seed: int = 0, spec: Spec = SPEC,
+                device: str = "cpu", **options: Any) -> Learner:
+    quick = QUICK if debias != "none" else {}
+    config = configure("fashion", method, debias, **SMALL | quick | options)
+    model = build(config.net, 3, CLASSES, seed)
+    return METHODS[method](model, spec, config.learner, config.droptop, seed=seed, device=device)
+
+
+def toy_batches(count: int, size: int = 8, seed: int = 0, spec: Spec = SPEC) -> list[tuple[Tensor, Tensor, int]]:
+    """Batches whose classes differ in colour; two tasks of two classes."""
+    random = generator(seed, "toy")
+    colours = torch.tensor([[190, 0, 0], [0, 190, 0], [0, 0, 190], [190, 190, 0]])
+    batches = []
+    for index in range(count):
+        task = int(index >= count / 2)
+        y = torch.randint(2 * task, 2 * task + 2, (size,), generator=random)
+        noise = torch.randint(0, 64, (size, *spec.shape), generator=random)
+        x = (noise + colours[y][:, :, None, None]).to(torch.uint8)
+        batches.append((x if spec.dtype == torch.uint8 else x.float() / 255, y, task))
+    return batches
+
+
+def feed(learner: Learner, batches: list[tuple[Tensor, Tensor, int]]) -> Learner:
+    for x, y, task in batches:
+        learner.observe(x, y, task)
+    return learner
+
+
+def snapshot(learner: Learner) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in learner.state_dict().items()}
+
+
+def differences(a: dict[str, Tensor], b: dict[str, Tensor]) -> list[str]:
+    """Names whose bytes differ."""
+    assert a.keys() == b.keys()
+    return [name for name in a if a[name].numpy().tobytes() != b[name].numpy().tobytes()]
+
+
+def droptop(*args: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """The real command."""
+    return subprocess.run(command(*args), capture_output=True, text=True, timeout=timeout, env=environment())
+
+
+def command(*args: str | Path) -> list[str]:
+    return [sys.executable, "-m", "droptop", *map(str, args)]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
