@@ -8,6 +8,7 @@ import torch
 
 from droptop import BadBatch, Diverged, checkpoint
 from droptop.methods import METHODS
+
 from toys import CLASSES, FLOAT_SPEC, differences, feed, snapshot, toy_batches, toy_learner
 
 ARMS: dict[str, dict[str, Any]] = {

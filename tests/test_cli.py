@@ -10,7 +10,7 @@ from PIL import Image
 from toys import droptop
 
 SHORT = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--period", "1", "--history", "2",
-         "--significance", "0.4"]
+         "--significance", "0.49", "--kappa-0", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_compare_writes_what_it_promises(comparison):
 
 def test_compare_says_what_it_found(comparison):
     out, printed = comparison
-    for word in ("A_avg", "A_last", "F_last", "95% interval", "contradict it", "worst group", "no significant difference"):
+    for word in ("A_avg", "A_last", "F_last", "95% interval", "contradict it", "worst group", "no significant"):
         assert word in printed
     assert "none seed 1: done" in printed
     assert str(out) in printed
@@ -70,7 +70,8 @@ def test_compare_says_what_it_found(comparison):
 
 def test_both_arms_start_alike(comparison):
     out, _ = comparison
-    first = [json.loads((out / arm / "seed-0/metrics.jsonl").read_text().splitlines()[0]) for arm in ("none", "droptop")]
+    paths = [out / arm / "seed-0/metrics.jsonl" for arm in ("none", "droptop")]
+    first = [json.loads(path.read_text().splitlines()[0]) for path in paths]
     assert abs(first[0]["loss"] - first[1]["loss"]) < 0.5  # the same weights and images, one of them masked
 
 
@@ -96,7 +97,7 @@ def test_resume_on_a_finished_run_says_so(comparison):
 
 
 @pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],
-                                  ["--data", "fashion-background", "--debias", "none"],
+                                  ["--data", "fashion-background", "--debias", "fixed"],
                                   ["--class-order", "random", "--reference", "--no-drop-last", "--batch", "30"]])
 def test_run(args, tmp_path):
     done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")

@@ -10,8 +10,9 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import tyro
 from rich.console import Console
@@ -107,10 +108,10 @@ def request(args: list[str]) -> tuple[Command, Config, Path, bool]:
             raise BadRequest("resume takes one folder: droptop resume runs/first")
         out = Path(rest[0])
         return *load(out), out, False
-    if name == "run" or name == "compare":
-        config, out = parse(name, rest)
-        return name, config, out, True
-    raise BadRequest(f"unknown command {name}: there are run, compare and resume")
+    if name not in get_args(Command):
+        raise BadRequest(f"unknown command {name}: there are run, compare and resume")
+    command: Command = "run" if name == "run" else "compare"
+    return command, *parse(command, rest), True
 
 
 def parse(command: Command, args: list[str]) -> tuple[Config, Path]:
@@ -145,7 +146,7 @@ def parse(command: Command, args: list[str]) -> tuple[Config, Path]:
 
 def _last(args: list[str], flag: str) -> str | None:
     """The last value given for a flag, as `--flag value` or `--flag=value`."""
-    values = [after for token, after in zip(args, args[1:]) if token == flag]
+    values = [after for token, after in pairwise(args) if token == flag]
     values += [token.partition("=")[2] for token in args if token.startswith(flag + "=")]
     if args and args[-1] == flag:
         raise BadRequest(f"{flag} takes a value")
@@ -217,5 +218,6 @@ def one_line(box: str) -> str:
         return f"{found[1]} is missing"
     if found := re.match(r"Missing value for argument '(--\S+)'", message):
         return f"{found[1]} takes a value"
-    return re.sub(r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*)\)\.", r"\2 takes one of \3, not \1",
-                  message).rstrip(".")
+    if found := re.match(r"invalid choice (\S+) for argument '(--\S+)'. Expected one of \((.*)\)", message):
+        return f"{found[2]} takes one of {found[3]}, not {found[1]}"
+    return message.rstrip(".")

@@ -1,4 +1,4 @@
-"""One run, described: every option of stream, net, learner and debiasing layer, in Python, on the command line, in TOML.
+"""One run, described: every option of stream, net, learner and debiasing layer; in Python, in TOML, as flags.
 
 An option is named by its path, and any end of the path that is not ambiguous will do: `alpha`, `intensity.alpha` and
 `droptop.intensity.alpha` are the same. A stream's preset wins over a method's, and whatever was asked for wins over

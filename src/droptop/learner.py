@@ -59,11 +59,11 @@ class Learner:
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.random = {purpose: generator(seed, purpose, device=device) for purpose in PURPOSES}
         self.debias = None if debias is None else DropTop(debias, len(spec.classes), self.random["debias"]).to(device)
-        models = {"model": model.to(device, memory_format=torch.channels_last)}
+        self.model = model.to(device).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+        self.replicas = [self.model]
         if debias is not None and debias.intensity.reference:
-            models["twin"] = copy.deepcopy(model)  # trains on the increment while `model` trains on the decrement
-        self.models = nn.ModuleDict(models).train()
-        self.model = model
+            self.replicas.append(copy.deepcopy(model))  # trains on the increment while `model` does on the decrement
+        self.models = nn.ModuleDict(dict(zip(("model", "twin"), self.replicas)))
         self.optimizer = torch.optim.SGD(self.models.parameters(), config.lr, config.momentum,
                                          weight_decay=config.weight_decay, fused=True)
         for weight in self.models.parameters() if config.momentum else ():
@@ -93,7 +93,7 @@ class Learner:
         images = self.prepare(batch["x"])
         before = [buffer.clone() for buffer in self.models.buffers()]
         losses = []
-        for direction, model in enumerate(self.models.values()):
+        for direction, model in enumerate(self.replicas):
             logits = self.forward(model, images, batch["y"], len(x), direction)
             losses.append(self.loss(logits, batch, len(x)))
         self.update(torch.stack(losses).sum(), before)
@@ -126,7 +126,7 @@ class Learner:
     def debiased(self, model: Backbone, images: Tensor, labels: Tensor, direction: int) -> Tensor:
         first = model.stem(images)
         if self.debias is not None:
-            own = direction if len(self.models) == 2 else None
+            own = direction if len(self.replicas) == 2 else None
             first = self.debias(first, last=lambda: last_map(model, first), labels=labels, direction=own)
         return model.head(model.trunk(first))
 
@@ -140,7 +140,8 @@ class Learner:
         loss.backward()
         norm = nn.utils.get_total_norm([p.grad for p in self.models.parameters() if p.grad is not None])
         self.finite &= loss.isfinite() & norm.isfinite()
-        self.optimizer.found_inf = (~self.finite).float()  # fused optimisers skip the step themselves, on the device
+        # Fused optimisers skip the step themselves, on the device, where this says so.
+        self.optimizer.found_inf = (~self.finite).float()  # type: ignore[attr-defined]
         self.optimizer.step()
         for buffer, old in zip(self.models.buffers(), before):
             buffer.copy_(torch.where(self.finite, buffer, old))
@@ -161,7 +162,7 @@ class Learner:
         rows = self.memory.read(slots)
         groups = intensity.group(rows["y"])
         losses = []
-        for model in self.models.values():
+        for model in self.replicas:
             with evaluating(model):
                 parts = [F.cross_entropy(model(self.normalise(x)), y, reduction="none")
                          for x, y in zip(rows["x"].split(PROBE_CHUNK), rows["y"].split(PROBE_CHUNK))]

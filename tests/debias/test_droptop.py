@@ -4,6 +4,7 @@ import torch
 from droptop import BadRequest, DropTop, DropTopConfig
 from droptop.debias import IntensityConfig, fuse
 from droptop.rng import generator
+
 from toys import feed, toy_batches, toy_learner
 
 FIRST = torch.rand(200, 6, 16, 16, generator=torch.Generator().manual_seed(1)) + 0.1

@@ -14,6 +14,7 @@ import pytest
 from droptop import checkpoint
 from droptop.config import configure
 from droptop.engine.train import Interrupted, SeedRun
+
 from toys import QUICK, command, droptop, environment
 
 OPTIONS = {"limit": 128, "width": 4, "memory": 40, "checkpoint_seconds": 0.0, "seeds": 1} | QUICK

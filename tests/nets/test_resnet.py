@@ -57,7 +57,7 @@ def test_weights_from_a_file(tmp_path):
     save_file(source.state_dict(), tmp_path / "w.safetensors")
     load_weights(target, tmp_path / "w.safetensors")
     assert torch.equal(source.fc.weight, target.fc.weight)
-    with pytest.raises(BadRequest, match="conv1.weight"):
+    with pytest.raises(BadRequest, match=r"conv1\.weight"):
         load_weights(build(NetConfig(width=4, stem="7x7/2"), 3, 10, seed=0), tmp_path / "w.safetensors")
     (tmp_path / "bad").write_bytes(b"no tensors")
     with pytest.raises(BadRequest, match="bad"):

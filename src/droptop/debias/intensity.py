@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from scipy import stats
+from scipy.special import stdtrit
 from torch import Tensor, nn
 
 from droptop.errors import require
@@ -76,7 +76,7 @@ class Intensity(nn.Module):
         super().__init__()
         self.config, self.gamma = config, gamma
         # The degrees of freedom never change, so p <= significance is t >= one number, which scipy gives once.
-        self.critical = float(stats.t.ppf(1 - config.significance, 2 * config.history - 2))
+        self.critical = float(stdtrit(2 * config.history - 2, 1 - config.significance))
         kappa = torch.full((groups,), min(kappa_0, gamma), dtype=torch.float64)
         self.register_buffer("kappa", kappa)
         self.register_buffer("candidates", self.around(kappa))

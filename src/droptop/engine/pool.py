@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
@@ -135,8 +135,11 @@ class Pool:
     def end(self) -> None:
         """Idle workers end by themselves; busy ones are asked to save and end, and in the last resort made to."""
         for worker in self.workers:
-            if worker.job is not None and worker.process.is_alive():
-                os.kill(worker.process.pid or 0, signal.SIGTERM)
+            if worker.job is not None:
+                worker.process.terminate()  # SIGTERM, which it takes as a request
+            else:
+                with suppress(OSError):  # it may have ended already
+                    worker.pipe.send(None)
         deadline = time.monotonic() + GRACE
         for worker in self.workers:
             while worker.process.is_alive() and time.monotonic() < deadline:

@@ -8,6 +8,7 @@ def shortcut_share(mask_BHW: Tensor, shortcut: Tensor) -> dict[str, float]:
     """What share of the dropped cells lies on the shortcut's pixels (B, height, width), and what share would if they
     were chosen at random."""
     dropped = 1 - mask_BHW
-    covered = F.adaptive_avg_pool2d(shortcut.to(dropped)[:, None], dropped.shape[-2:])[:, 0]
+    height, width = dropped.shape[-2:]
+    covered = F.adaptive_avg_pool2d(shortcut.to(dropped)[:, None], (height, width))[:, 0]
     total = dropped.sum()
     return {"share": float((dropped * covered).sum() / total) if total > 0 else 0.0, "chance": float(covered.mean())}

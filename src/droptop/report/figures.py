@@ -11,6 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Rectangle
 
 from droptop.config import Config
 from droptop.report.maps import Maps, last_maps
@@ -18,7 +20,7 @@ from droptop.results.folder import read_metrics
 from droptop.streams import STREAMS
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
-STYLE = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
+STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
          "font.size": 9, "axes.titlesize": 9, "figure.titlesize": 11}
 
 
@@ -83,9 +85,8 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
 def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
     """Accuracy on task j after task i, mean over seeds: a row an arm, a column a test set."""
     tests = list(next(iter(arms.values()))["tests"])
-    figure, axes = plt.subplots(len(arms), len(tests), squeeze=False, layout="constrained",
+    figure, axes = plt.subplots(len(arms), len(tests), squeeze=False, layout=ConstrainedLayoutEngine(hspace=0.06),
                                 figsize=(2.5 * len(tests) + 0.9, 2.6 * len(arms) + 0.5))
-    figure.get_layout_engine().set(hspace=0.06)
     for row, (arm, summary) in zip(axes, arms.items()):
         for ax, test in zip(row, tests):
             matrix = np.array(summary["tests"][test]["matrix"], dtype=float).mean(0)
@@ -171,7 +172,7 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
             if maps.dropped is not None:
                 cell = side / maps.dropped.shape[1]
                 for i, j in np.argwhere(maps.dropped[column]):
-                    row[column].add_patch(plt.Rectangle((j * cell, i * cell), cell, cell, fill=False,
+                    row[column].add_patch(Rectangle((j * cell, i * cell), cell, cell, fill=False,
                                                         edgecolor="cyan", linewidth=0.8))
     for ax in axes.flat:
         ax.set(xticks=[], yticks=[])

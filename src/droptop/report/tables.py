@@ -61,19 +61,12 @@ def compare_table(comparison: dict[str, Any]) -> Table:
 def answer(comparison: dict[str, Any]) -> list[str]:
     """Does debiasing help on this stream? One sentence a test set."""
     debias = list(comparison["arms"])[1]
+    words = {"better": f"{debias} helps", "worse": f"{debias} hurts"}
     lines = []
     for test, effects in comparison["effects"].items():
         effect = effects["A_avg"]
         word = verdict("A_avg", effect)
-        if effect["ci95"] is None:
-            said = f"{effect['diff']:+.1f} points of A_avg on one seed, which cannot tell"
-        elif word == "no significant difference":
-            said = f"no significant difference ({effect['diff']:+.1f} points of A_avg, p = {p_text(effect['p'])})"
-        else:
-            low, high = effect["ci95"]
-            verb = "helps" if word == "better" else "hurts"
-            p = p_text(effect["p"])
-            said = (f"{verb}: {effect['diff']:+.1f} points of A_avg (95% interval {low:+.1f} to {high:+.1f}, "
-                    f"p {p if p.startswith('<') else '= ' + p})")
-        lines.append(f"{test}: {debias} {said}" if said.startswith(("helps", "hurts")) else f"{test}: {said}")
+        diff, interval, p = effect_cells(effect)
+        spread = f" (95% interval {interval}, p {p if p.startswith('<') else '= ' + p})" if effect["ci95"] else ""
+        lines.append(f"{test}: {words.get(word, word)}, {diff} points of A_avg{spread}")
     return lines
