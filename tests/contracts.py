@@ -20,15 +20,25 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "soft": {"mask": "soft"}, "common": {"per": "common"}, "algorithm2": {"shift": "algorithm2"},
     "by-task": {"p_counter": "task", "period": 2}, "small-probe": {"probe": 8}, "reference": {"reference": True},
     "separate": {"replay_forward": "separate"}, "momentum": {"momentum": 0.9, "weight_decay": 1e-4},
-    "constant": {"drop": "constant", "kappa_0": 2.0}, "plain-images": {"augment": "none"},
+    "iterations": {"iterations": 2}, "constant": {"drop": "constant", "kappa_0": 2.0},
+    "plain-images": {"augment": "none"},
 }
-over_learners = pytest.mark.parametrize("options", ARMS.values(), ids=ARMS.keys())
+TOUCHING = ("reference", "separate", "iterations")  # the variants that change how a method's own parts are called
+
+
+def over(cases):
+    return pytest.mark.parametrize(("method", "options"), [pytest.param(method, (ARMS | VARIANTS)[name],
+                                                                        id=f"{method}-{name}")
+                                                           for method, name in cases])
+
+
 over_methods = pytest.mark.parametrize("method", METHODS)
-over_variants = pytest.mark.parametrize("options", (ARMS | VARIANTS).values(), ids=(ARMS | VARIANTS).keys())
+over_learners = over([(method, arm) for method in METHODS for arm in ARMS])
+over_variants = over([(method, name) for method in METHODS
+                      for name in (*ARMS, *(VARIANTS if method == "er" else TOUCHING))])
 
 
 @over_variants
-@over_methods
 def test_resumes_exactly(method, options, tmp_path):
     batches = toy_batches(14)
     straight = feed(toy_learner(method, **options), batches)
@@ -42,14 +52,14 @@ def test_resumes_exactly(method, options, tmp_path):
 
 
 @over_learners
-@over_methods
 def test_never_exceeds_its_memory(method, options):
     learner = toy_learner(method, memory=10, **options)
     batches = toy_batches(8)
     for step, (x, y, task) in enumerate(batches):
         learner.observe(x, y, task)
-        assert 0 < learner.memory.size <= min(10, 8 * (step + 1))
+        assert learner.memory.size <= min(10, 8 * (step + 1))
         assert all(len(rows) == 10 + 1 for rows in learner.memory.rows.values())
+    assert (learner.memory.size == 10) != (method in ("finetune", "joint"))
     offered = {row.numpy().tobytes(): int(label) for x, y, _ in batches for row, label in zip(x, y)}
     size = int(learner.memory.size)
     for row, label in zip(learner.memory.rows["x"][:size], learner.memory.rows["y"][:size]):
@@ -57,7 +67,6 @@ def test_never_exceeds_its_memory(method, options):
 
 
 @over_learners
-@over_methods
 def test_prediction_changes_no_state(method, options):
     learner = feed(toy_learner(method, **options), toy_batches(5))
     before = snapshot(learner)
@@ -70,7 +79,6 @@ def test_prediction_changes_no_state(method, options):
 
 
 @over_learners
-@over_methods
 def test_predicts_only_classes_it_has_seen(method, options):
     learner = feed(toy_learner(method, **options), toy_batches(6)[:3])  # the first task: classes 0 and 1
     logits = learner.predict(toy_batches(1)[0][0])
@@ -79,7 +87,6 @@ def test_predicts_only_classes_it_has_seen(method, options):
 
 
 @over_learners
-@over_methods
 def test_the_seed_decides_every_byte(method, options):
     batches = toy_batches(8)
     states = [feed(toy_learner(method, seed=seed, **options), batches).state_dict() for seed in (5, 5, 6)]
@@ -88,7 +95,6 @@ def test_the_seed_decides_every_byte(method, options):
 
 
 @over_learners
-@over_methods
 def test_leaves_the_global_generator_alone(method, options):
     torch.manual_seed(0)
     before = torch.get_rng_state()
@@ -124,7 +130,6 @@ def bad_batches():
 
 
 @over_learners
-@over_methods
 def test_a_poisoned_batch_changes_nothing(method, options):
     learner = feed(toy_learner(method, spec=FLOAT_SPEC, **options), toy_batches(5, spec=FLOAT_SPEC))
     before = snapshot(learner)
@@ -135,7 +140,6 @@ def test_a_poisoned_batch_changes_nothing(method, options):
 
 
 @over_variants
-@over_methods
 def test_a_loss_that_is_not_finite_changes_nothing_but_the_draws(method, options):
     learner = feed(toy_learner(method, spec=FLOAT_SPEC, **options), toy_batches(5, spec=FLOAT_SPEC))
     before = snapshot(learner)
@@ -148,19 +152,15 @@ def test_a_loss_that_is_not_finite_changes_nothing_but_the_draws(method, options
 
 
 @over_learners
-@over_methods
 def test_learns(method, options):
-    correct = []
-    for seed in range(3):
-        learner = feed(toy_learner(method, seed=seed, **options), toy_batches(40))
-        correct += [learner.predict(x).argmax(1) == y for x, y, _ in toy_batches(40, seed=9)]
-    assert torch.cat(correct).float().mean() > 0.6  # of four classes, two of them learned long ago
+    learner = feed(toy_learner(method, **options), toy_batches(50, tasks=1))
+    correct = [learner.predict(x).argmax(1) == y for x, y, _ in toy_batches(20, seed=9, tasks=1)]
+    assert torch.cat(correct).float().mean() > 0.7  # of four classes
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @over_variants
-@over_methods
 def test_step_and_probe_never_wait_for_the_device(method, options):
     learner = toy_learner(method, device="cuda", **options)
     batches = [(x.cuda(), y.cuda(), task) for x, y, task in toy_batches(6)]

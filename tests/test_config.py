@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from droptop import BadRequest, configure
-from droptop.cli import parse
 from droptop.config import flatten, to_toml
 from droptop.debias import DEBIAS
+from droptop.flags import parse
 from droptop.methods import METHODS
 from droptop.streams import STREAMS
 
@@ -17,13 +17,19 @@ OTHER = {
     "stream.correlation": 0.8, "stream.sticker_size": 4, "stream.garment_brightness": 0.75,
     "net.width": 8, "net.stem": "3x3/2",
     "learner.lr": 0.3, "learner.momentum": 0.9, "learner.weight_decay": 0.01, "learner.memory": 50,
-    "learner.memory_batch": 16, "learner.augment": "crop-flip", "learner.replay_forward": "separate",
+    "learner.memory_batch": 16, "learner.iterations": 2, "learner.augment": "crop-flip",
+    "learner.replay_forward": "separate",
     "droptop.gamma": 3.0, "droptop.kappa_0": 1.0, "droptop.drop": "constant", "droptop.attention": "last",
     "droptop.mask": "soft", "droptop.rounding": "nearest",
     "droptop.intensity.per": "common", "droptop.intensity.alpha": 0.8, "droptop.intensity.period": 4,
     "droptop.intensity.history": 5, "droptop.intensity.significance": 0.1, "droptop.intensity.shift": "algorithm2",
     "droptop.intensity.p_counter": "task", "droptop.intensity.probe": 64,
     "droptop.intensity.reference": True,
+}
+OF_METHODS = {
+    "derpp": {"learner.distill_weight": 0.4, "learner.replay_weight": 0.6}, "mir": {"learner.candidates": 40},
+    "gss": {"learner.gradient_batches": 4, "learner.gradient_batch": 5},
+    "aser": {"learner.neighbours": 5, "learner.per_class": 2.5},
 }
 NAMED = {"data", "method", "debias", "root", "weights", "device", "net.net"}  # given by name, path or machine
 
@@ -46,6 +52,15 @@ def test_every_option_is_reachable_from_the_command_line():
         config, _ = parse("run", command_line({path: value}))
         assert flatten(config) == base | {path: value}
     assert flatten(parse("run", ["--out", "x", "--drop", "constant"])[0])["droptop.drop"] == "constant"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_option_of_a_method_is_reachable(method):
+    base = flatten(configure(method=method))
+    own = OF_METHODS.get(method, {})
+    assert base.keys() - NAMED == OTHER.keys() | own.keys()
+    config, _ = parse("run", ["--method", method, *command_line(own)])
+    assert flatten(config) == base | own
 
 
 def test_every_option_survives_toml(tmp_path):

@@ -31,14 +31,16 @@ def toy_learner(method: str = "er", debias: str = "droptop", seed: int = 0, spec
     return METHODS[method](model, spec, config.learner, config.droptop, seed=seed, device=device)
 
 
-def toy_batches(count: int, size: int = 8, seed: int = 0, spec: Spec = SPEC) -> list[tuple[Tensor, Tensor, int]]:
-    """Batches whose classes differ in colour; two tasks of two classes."""
+def toy_batches(count: int, size: int = 8, seed: int = 0, spec: Spec = SPEC,
+                tasks: int = 2) -> list[tuple[Tensor, Tensor, int]]:
+    """Batches whose classes differ in colour; two tasks of two classes, or one of four."""
     random = generator(seed, "toy")
     colours = torch.tensor([[190, 0, 0], [0, 190, 0], [0, 0, 190], [190, 190, 0]])
     batches = []
     for index in range(count):
-        task = int(index >= count / 2)
-        y = torch.randint(2 * task, 2 * task + 2, (size,), generator=random)
+        task = index * tasks // count
+        classes = CLASSES // tasks
+        y = torch.randint(classes * task, classes * (task + 1), (size,), generator=random)
         noise = torch.randint(0, 64, (size, *spec.shape), generator=random)
         x = (noise + colours[y][:, :, None, None]).to(torch.uint8)
         batches.append((x if spec.dtype == torch.uint8 else x.float() / 255, y, task))

@@ -1,31 +1,23 @@
-"""The command line: `droptop run | compare | resume`.
+"""The command line: `droptop run | compare | resume | bench`.
 
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
 
-import contextlib
-import dataclasses
-import io
-import re
 import sys
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import get_args
 
-import tyro
 from rich.console import Console
-from tyro.conf import arg
 
-from droptop import api
-from droptop.config import SECTIONS, Config, defaults, read_toml, resolve
-from droptop.debias import DEBIAS
+from droptop import api, flags
+from droptop.config import Config, named
 from droptop.engine.run import Command, finished, load
-from droptop.errors import BadRequest, DroptopError
+from droptop.errors import BadRequest, DroptopError, require
 from droptop.methods import METHODS
 from droptop.report import progress, tables
-from droptop.streams import STREAMS
 
 USAGE = """\
 usage: droptop COMMAND ...
@@ -36,6 +28,8 @@ usage: droptop COMMAND ...
              droptop compare --data fashion-sticker --method er --debias droptop --seeds 5 --out runs/first
   resume   continues either from where it stopped
              droptop resume runs/first
+  bench    milliseconds a step of every method, with and without debiasing, on this machine
+             droptop bench --methods er,mir --steps 30
 
 `droptop run --help` and `droptop compare --help` list every option of the stream, method and debiasing named beside it.
 """
@@ -49,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
     out: Path | None = None
     try:
+        if args[:1] == ["bench"]:
+            return bench(args[1:], console)
         command, config, out, fresh = request(args)
         return serve(command, config, out, fresh, console)
     except BadRequest as error:
@@ -109,115 +105,56 @@ def request(args: list[str]) -> tuple[Command, Config, Path, bool]:
         out = Path(rest[0])
         return *load(out), out, False
     if name not in get_args(Command):
-        raise BadRequest(f"unknown command {name}: there are run, compare and resume")
+        raise BadRequest(f"unknown command {name}: there are run, compare, resume and bench")
     command: Command = "run" if name == "run" else "compare"
-    return command, *parse(command, rest), True
+    return command, *flags.parse(command, rest), True
 
 
-def parse(command: Command, args: list[str]) -> tuple[Config, Path]:
-    """Two passes: the names of data, method and debias say which options there are; then the options are read."""
-    file = _last(args, "--config")
-    written = {} if file is None else read_toml(Path(file))
-    written.pop("command", None)
-    chosen = {name: _last(args, f"--{name}") or str(written.get(name, default))
-              for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
-    base = defaults(**chosen)
-    tokens = [token for path, value in written.items() for token in _tokens(path, value, base, f"{file}: ")]
-    hints = _flags(base)
-    position = 0
-    while position < len(args):
-        token = args[position]
-        position += 1
-        if not token.startswith("--") or token in ("--help", "--config", "--out"):
-            tokens.append(token)
-            continue
-        name, equals, value = token.removeprefix("--").partition("=")
-        negated = name.startswith("no-") and not any(flag.endswith(name.replace("-", "_")) for flag in hints)
-        path = resolve(name.removeprefix("no-") if negated else name, base)
-        if hints[path] is bool:
-            if not equals and position < len(args) and args[position].lower() in ("true", "false"):
-                value = args[position]
-                position += 1
-            tokens += _tokens(path, negated != (value.lower() != "false"), base)
-        else:
-            tokens += [_flag(path), *([value] if equals else [])]
-    return _second_pass(command, base, tokens)
+# -- How fast it is ---------------------------------------------------------------------------------------------------
 
 
-def _last(args: list[str], flag: str) -> str | None:
-    """The last value given for a flag, as `--flag value` or `--flag=value`."""
-    values = [after for token, after in pairwise(args) if token == flag]
-    values += [token.partition("=")[2] for token in args if token.startswith(flag + "=")]
-    if args and args[-1] == flag:
-        raise BadRequest(f"{flag} takes a value")
-    return values[-1] if values else None
+@dataclass(frozen=True)
+class BenchOptions:
+    data: str = "fashion-sticker"
+    """Stream by name."""
+    methods: str = ",".join(METHODS)
+    """Methods, separated by commas."""
+    debias: str = "droptop"
+    """What to debias with."""
+    steps: int = 30
+    """Steps to time, each method in turn."""
+    width: int | None = None
+    """Channels of the net's first stage; the stream's own unless told."""
+    memory: int | None = None
+    """Samples the replay memory holds; the stream's own unless told."""
+    device: str = "cpu"
+    """cpu or cuda."""
+    threads: int = 1
+    """Threads of the process."""
+    out: Path | None = None
+    """JSON file for the figures."""
+
+    def __post_init__(self) -> None:
+        require(self.steps >= 2, "steps", "a number of steps from 2", self.steps)
+        require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
+        require(self.debias != "none", "debias", "something to compare with none", self.debias)
 
 
-def _flag(path: str) -> str:
-    """An option's flag: its path without the section."""
-    head, _, rest = path.partition(".")
-    return "--" + (rest if head in SECTIONS else path).replace("_", "-")
+def bench(args: list[str], console: Console) -> int:
+    import torch
 
+    from droptop.engine.bench import measure
+    from droptop.results.folder import environment, write_json
 
-def _tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]:
-    """An option as command-line tokens."""
-    flag = _flag(resolve(name, config, where))
-    if isinstance(value, bool):
-        prefix, dot, last = flag.removeprefix("--").rpartition(".")
-        return [f"--{prefix}{dot}{'' if value else 'no-'}{last}"]
-    return [flag, str(value)]
-
-
-def _flags(config: Config) -> dict[str, Any]:
-    """The type of every option, by path."""
-    def hints(value: Any, prefix: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, hint in get_type_hints(type(value)).items():
-            inner = getattr(value, name)
-            path = prefix + ("" if name == "options" else name)
-            if dataclasses.is_dataclass(inner):
-                found |= hints(inner, path and path + ".")
-            else:
-                found[path] = hint
-        return found
-
-    return hints(config, "")
-
-
-def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Config, Path]:
-    """Reads every option with tyro, which also writes the help."""
-    sections = [(field.name, value) for field in dataclasses.fields(base)
-                if (value := getattr(base, field.name)) is not None]
-    where = [("out", Annotated[Path, arg(help="Folder for the results, new or empty.")]),
-             ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None)]
-    request_type = dataclasses.make_dataclass("Request", where + [
-        (name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections])
-    known = f"streams: {', '.join(STREAMS)}\nmethods: {', '.join(METHODS)}\ndebias: none, {', '.join(DEBIAS)}"
-    errors = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(errors):
-            parsed: Any = tyro.cli(request_type, args=tokens, prog=f"droptop {command}", description=known)
-    except SystemExit as end:
-        if end.code in (0, None):
-            raise
-        raise BadRequest(one_line(errors.getvalue())) from None
-    values = {name: getattr(parsed, name) for name, _ in sections}
-    return Config(**{"droptop": None} | values), parsed.out
-
-
-def one_line(box: str) -> str:
-    """The message of tyro's error box."""
-    lines = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
-    rule = next((n for n, line in enumerate(lines) if line.startswith("─")), len(lines))
-    message = " ".join(lines[:rule])
-    if found := re.match(r"Error parsing (--\S+): .*?('[^']*'|\S+)$", message):
-        metavar = next((line.split()[-1] for line in lines[rule:] if line.startswith(found[1] + " ")), "another value")
-        kinds = {"INT": "an integer", "FLOAT": "a number", "{None}|INT": "an integer"}
-        return f"{found[1]} takes {kinds.get(metavar, metavar)}, not {found[2]}"
-    if found := re.match(r"Missing from droptop \w+: (--\S+)", message):
-        return f"{found[1]} is missing"
-    if found := re.match(r"Missing value for argument '(--\S+)'", message):
-        return f"{found[1]} takes a value"
-    if found := re.match(r"invalid choice (\S+) for argument '(--\S+)'. Expected one of \((.*)\)", message):
-        return f"{found[2]} takes one of {found[3]}, not {found[1]}"
-    return message.rstrip(".")
+    options = flags.read(BenchOptions, args, "droptop bench", "milliseconds a step, each method with and without debiasing")
+    methods = options.methods.split(",")
+    for method in methods:
+        named("methods", method, METHODS)
+    torch.set_num_threads(options.threads)
+    chosen = {"width": options.width, "memory": options.memory, "device": options.device, "threads": options.threads}
+    rows = measure(options.data, methods, options.debias, options.steps, chosen)
+    console.print(tables.bench_table(rows, options.debias, options.data, options.steps))
+    if options.out is not None:
+        about = environment(options.device, options.threads)
+        write_json(options.out, {"data": options.data, "steps": options.steps, "environment": about, "rows": rows})
+    return 0

@@ -8,7 +8,7 @@ captured and replayed; choices that depend on data are made by `torch.where`.
 import copy
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +37,8 @@ class LearnerConfig:
     """Samples the replay memory holds."""
     memory_batch: int = 32
     """Memory samples replayed a step."""
+    iterations: int = 1
+    """Training iterations a stream batch, each with a memory batch of its own."""
     augment: Augment = "crop-flip"
     """Augmentation of every image trained on."""
     replay_forward: Literal["joint", "separate"] = "joint"
@@ -48,6 +50,16 @@ class LearnerConfig:
         require(0 <= self.weight_decay < float("inf"), "weight_decay", "a number from 0", self.weight_decay)
         require(self.memory >= 1, "memory", "a number of samples from 1", self.memory)
         require(self.memory_batch >= 1, "memory_batch", "a number of samples from 1", self.memory_batch)
+        require(self.iterations >= 1, "iterations", "a number from 1", self.iterations)
+
+
+class Joint(NamedTuple):
+    """What is trained on: the stream's rows, then the memory's."""
+
+    x: Tensor
+    y: Tensor
+    stream: int  # how many are the stream's
+    replayed: Rows  # the memory's rows, with whatever else the method keeps of a sample
 
 
 class Learner:
@@ -88,16 +100,16 @@ class Learner:
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
         """Lines 6 to 16: replay, debias, learn, remember."""
-        replayed = self.retrieve(x, y)
-        batch = {name: torch.cat([rows, replayed[name]]) for name, rows in (("x", x), ("y", y))}
-        images = self.prepare(batch["x"])
-        before = [buffer.clone() for buffer in self.models.buffers()]
-        losses = []
-        for direction, model in enumerate(self.replicas):
-            logits = self.forward(model, images, batch["y"], len(x), direction)
-            losses.append(self.loss(logits, batch, len(x)))
-        self.update(torch.stack(losses).sum(), before)
-        self.remember(x, y)
+        stream = {"x": x, "y": y}
+        for _ in range(self.config.iterations):
+            replayed = self.retrieve(stream)
+            batch = Joint(torch.cat([x, replayed["x"]]), torch.cat([y, replayed["y"]]), len(x), replayed)
+            images = self.prepare(batch.x)
+            before = [buffer.clone() for buffer in self.models.buffers()]
+            logits = [self.forward(model, images, batch, direction) for direction, model in enumerate(self.replicas)]
+            losses = [self.loss(output, batch) for output in logits]
+            self.update(torch.stack(losses).sum(), before)
+        self.remember(stream | {"logits": logits[0][: len(x)].detach()})
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
 
@@ -112,16 +124,17 @@ class Learner:
             if steps % config.period == 0:
                 self.probe()
 
-    def retrieve(self, x: Tensor, y: Tensor) -> Rows:
+    def retrieve(self, stream: Rows) -> Rows:
         """MemoryRetrieve: a random draw."""
-        return self.memory.sample(self.config.memory_batch, self.random["memory"], fill={"x": x, "y": y})
+        return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
 
-    def forward(self, model: Backbone, images: Tensor, labels: Tensor, stream: int, direction: int) -> Tensor:
+    def forward(self, model: Backbone, images: Tensor, batch: Joint, direction: int) -> Tensor:
         """MultiLevelDropMask and DebiasForward, over stream and memory samples together (or each alone)."""
-        if self.config.replay_forward == "separate":
-            halves = zip(images.split([stream, len(images) - stream]), labels.split([stream, len(labels) - stream]))
+        if self.config.replay_forward == "separate" and len(images) > batch.stream:
+            sizes = [batch.stream, len(images) - batch.stream]
+            halves = zip(images.split(sizes), batch.y.split(sizes))
             return torch.cat([self.debiased(model, half, y, direction) for half, y in halves])
-        return self.debiased(model, images, labels, direction)
+        return self.debiased(model, images, batch.y, direction)
 
     def debiased(self, model: Backbone, images: Tensor, labels: Tensor, direction: int) -> Tensor:
         first = model.stem(images)
@@ -130,9 +143,9 @@ class Learner:
             first = self.debias(first, last=lambda: last_map(model, first), labels=labels, direction=own)
         return model.head(model.trunk(first))
 
-    def loss(self, logits: Tensor, batch: Rows, stream: int) -> Tensor:
-        """Cross-entropy over all rows; the first `stream` of them are the stream's."""
-        return F.cross_entropy(logits, batch["y"])
+    def loss(self, logits: Tensor, batch: Joint) -> Tensor:
+        """Cross-entropy over stream and memory rows alike."""
+        return F.cross_entropy(logits, batch.y)
 
     def update(self, loss: Tensor, before: list[Tensor]) -> None:
         """One step of SGD; where the loss or a gradient is not finite, weights and statistics stay as they were."""
@@ -146,10 +159,10 @@ class Learner:
         for buffer, old in zip(self.models.buffers(), before):
             buffer.copy_(torch.where(self.finite, buffer, old))
 
-    def remember(self, x: Tensor, y: Tensor) -> None:
-        """MemoryUpdate: reservoir sampling."""
-        slots = reservoir_slots(self.memory, len(y), self.finite, self.random["memory"])
-        self.memory.write(slots, {"x": x, "y": y})
+    def remember(self, stream: Rows) -> None:
+        """MemoryUpdate: reservoir sampling. `stream` also has the logits that the training pass gave."""
+        slots = reservoir_slots(self.memory, len(stream["y"]), self.finite, self.random["memory"])
+        self.memory.write(slots, stream)
 
     def probe(self) -> None:
         """AdjustDropIntensity: the loss of every class on the memory, unmasked, unaugmented, in eval mode."""

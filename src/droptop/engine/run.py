@@ -84,7 +84,7 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
 
 def note_environment(run: Path, config: Config, listener: Listener) -> None:
     """Writes environment.json, or says what has changed since it was written."""
-    path, now = run / "environment.json", folder.environment(config)
+    path, now = run / "environment.json", folder.environment(config.options.device, config.options.threads)
     if not path.exists():
         folder.write_json(path, now)
         return

@@ -2,5 +2,6 @@
 
 from droptop.memory.buffer import Buffer, Rows
 from droptop.memory.reservoir import reservoir_slots
+from droptop.memory.selection import balanced_draw, first_free_slots, weighted_draw
 
-__all__ = ["Buffer", "Rows", "reservoir_slots"]
+__all__ = ["Buffer", "Rows", "balanced_draw", "first_free_slots", "reservoir_slots", "weighted_draw"]

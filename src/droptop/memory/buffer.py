@@ -49,14 +49,15 @@ class Buffer:
         return slots, torch.arange(count, device=slots.device) < self.size
 
     def sample(self, count: int, generator: torch.Generator, fill: Rows) -> Rows:
-        """`count` samples without replacement; where the memory holds fewer, rows of `fill` take their place."""
+        """`count` samples without replacement; where the memory holds fewer, rows of `fill` take their place, and
+        the column "there" says so (columns that `fill` lacks are zero then)."""
         slots, there = self.draw(count, generator)
-        drawn = self.read(slots)
         spare = torch.arange(count, device=slots.device) % len(fill["y"])
-        return {
-            name: torch.where(there.view(-1, *[1] * (drawn[name].dim() - 1)), drawn[name], fill[name][spare])
-            for name in fill
-        }
+        rows = {"there": there}
+        for name, drawn in self.read(slots).items():
+            otherwise = fill[name][spare] if name in fill else torch.zeros_like(drawn)
+            rows[name] = torch.where(there.view(-1, *[1] * (drawn.dim() - 1)), drawn, otherwise)
+        return rows
 
     def state_dict(self) -> dict[str, Tensor]:
         """Views of what must survive; the row for rejected samples is not part of it."""

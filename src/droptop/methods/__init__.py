@@ -1,8 +1,18 @@
 """Methods by name; a new one joins the command line and every contract by its entry here."""
 
 from droptop.learner import Learner
+from droptop.methods.aser import ASER
+from droptop.methods.derpp import DERpp
 from droptop.methods.er import ER
+from droptop.methods.er_ace import ERACE
+from droptop.methods.finetune import Finetune, Joint
+from droptop.methods.gss import GSS
+from droptop.methods.mir import MIR
 
-METHODS: dict[str, type[Learner]] = {"er": ER}
+# The paper's five, then what every table of this field also shows.
+METHODS: dict[str, type[Learner]] = {
+    "er": ER, "derpp": DERpp, "mir": MIR, "gss": GSS, "aser": ASER,
+    "er-ace": ERACE, "finetune": Finetune, "joint": Joint,
+}
 
-__all__ = ["ER", "METHODS"]
+__all__ = ["ASER", "ER", "ERACE", "GSS", "METHODS", "MIR", "DERpp", "Finetune", "Joint"]

@@ -58,6 +58,16 @@ def compare_table(comparison: dict[str, Any]) -> Table:
     return table
 
 
+def bench_table(rows: list[dict[str, Any]], debias: str, data: str, steps: int) -> Table:
+    table = Table("method", "none", debias, f"{debias} / none", "none / er",
+                  title=f"ms a step on {data} (mean ± standard error of {steps} steps)")
+    for row in rows:
+        table.add_row(row["method"], f"{row['ms']:.1f} ± {row['ms_error']:.1f}",
+                      f"{row[f'ms_{debias}']:.1f} ± {row[f'ms_{debias}_error']:.1f}", f"{row['debias_ratio']:.2f}",
+                      f"{row['er_ratio']:.2f}")
+    return table
+
+
 def answer(comparison: dict[str, Any]) -> list[str]:
     """Does debiasing help on this stream? One sentence a test set."""
     debias = list(comparison["arms"])[1]

@@ -40,7 +40,7 @@ def seed_folder(run: Path, seed: int) -> Path:
     return run / f"seed-{seed}"
 
 
-def environment(config: Config) -> dict[str, Any]:
+def environment(device: str, threads: int) -> dict[str, Any]:
     """What a run's bits depend on besides its configuration."""
     def installed(name: str) -> str | None:
         try:
@@ -54,13 +54,22 @@ def environment(config: Config) -> dict[str, Any]:
         commit = git.stdout.strip() or None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
-    device = torch.cuda.get_device_name() if config.options.device == "cuda" else platform.processor() or "cpu"
+    name = torch.cuda.get_device_name() if device == "cuda" else cpu_name()
     return {
         "python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(),
         "versions": {name: installed(name) for name in ("droptop", "torch", "numpy", "scipy", "safetensors")},
-        "device": config.options.device, "device_name": device, "threads": config.options.threads,
+        "device": device, "device_name": name, "threads": threads,
         "cores": len(os.sched_getaffinity(0)), "commit": commit,
     }
+
+
+def cpu_name() -> str:
+    """The processor, as Linux names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 @contextmanager

@@ -1,0 +1,137 @@
+"""From flags and TOML to a configuration.
+
+Two passes: the names of data, method and debias say which options there are; then tyro reads those, and writes the help.
+Whatever is wrong with a request becomes one line.
+"""
+
+import contextlib
+import dataclasses
+import io
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import tyro
+from tyro.conf import arg
+
+from droptop.config import SECTIONS, Config, defaults, read_toml, resolve
+from droptop.debias import DEBIAS
+from droptop.errors import BadRequest
+from droptop.methods import METHODS
+from droptop.streams import STREAMS
+
+T = TypeVar("T")
+
+
+def parse(command: str, args: list[str]) -> tuple[Config, Path]:
+    """The configuration that a command line asks for, and the folder for its results."""
+    file = _last(args, "--config")
+    written = {} if file is None else read_toml(Path(file))
+    written.pop("command", None)
+    chosen = {name: _last(args, f"--{name}") or str(written.get(name, default))
+              for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
+    base = defaults(**chosen)
+    tokens = [token for path, value in written.items() for token in _tokens(path, value, base, f"{file}: ")]
+    hints = _flags(base)
+    position = 0
+    while position < len(args):
+        token = args[position]
+        position += 1
+        if not token.startswith("--") or token in ("--help", "--config", "--out"):
+            tokens.append(token)
+            continue
+        name, equals, value = token.removeprefix("--").partition("=")
+        negated = name.startswith("no-") and not any(flag.endswith(name.replace("-", "_")) for flag in hints)
+        path = resolve(name.removeprefix("no-") if negated else name, base)
+        if hints[path] is bool:
+            if not equals and position < len(args) and args[position].lower() in ("true", "false"):
+                value = args[position]
+                position += 1
+            tokens += _tokens(path, negated != (value.lower() != "false"), base)
+        else:
+            tokens += [_flag(path), *([value] if equals else [])]
+    return _second_pass(command, base, tokens)
+
+
+def _last(args: list[str], flag: str) -> str | None:
+    """The last value given for a flag, as `--flag value` or `--flag=value`."""
+    values = [after for token, after in pairwise(args) if token == flag]
+    values += [token.partition("=")[2] for token in args if token.startswith(flag + "=")]
+    if args and args[-1] == flag:
+        raise BadRequest(f"{flag} takes a value")
+    return values[-1] if values else None
+
+
+def _flag(path: str) -> str:
+    """An option's flag: its path without the section."""
+    head, _, rest = path.partition(".")
+    return "--" + (rest if head in SECTIONS else path).replace("_", "-")
+
+
+def _tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]:
+    """An option as command-line tokens."""
+    flag = _flag(resolve(name, config, where))
+    if isinstance(value, bool):
+        prefix, dot, last = flag.removeprefix("--").rpartition(".")
+        return [f"--{prefix}{dot}{'' if value else 'no-'}{last}"]
+    return [flag, str(value)]
+
+
+def _flags(config: Config) -> dict[str, Any]:
+    """The type of every option, by path."""
+    def hints(value: Any, prefix: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, hint in get_type_hints(type(value)).items():
+            inner = getattr(value, name)
+            path = prefix + ("" if name == "options" else name)
+            if dataclasses.is_dataclass(inner):
+                found |= hints(inner, path and path + ".")
+            else:
+                found[path] = hint
+        return found
+
+    return hints(config, "")
+
+
+def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path]:
+    sections = [(field.name, value) for field in dataclasses.fields(base)
+                if (value := getattr(base, field.name)) is not None]
+    where = [("out", Annotated[Path, arg(help="Folder for the results, new or empty.")]),
+             ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None)]
+    request_type = dataclasses.make_dataclass("Request", where + [
+        (name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections])
+    known = f"streams: {', '.join(STREAMS)}\nmethods: {', '.join(METHODS)}\ndebias: none, {', '.join(DEBIAS)}"
+    parsed: Any = read(request_type, tokens, f"droptop {command}", known)
+    values = {name: getattr(parsed, name) for name, _ in sections}
+    return Config(**{"droptop": None} | values), parsed.out
+
+
+def read(kind: type[T], tokens: list[str], program: str, about: str) -> T:
+    """A dataclass from its flags."""
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            return tyro.cli(kind, args=tokens, prog=program, description=about)
+    except SystemExit as end:
+        if end.code in (0, None):
+            raise
+        raise BadRequest(one_line(errors.getvalue())) from None
+
+
+def one_line(box: str) -> str:
+    """The message of tyro's error box."""
+    lines = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
+    rule = next((n for n, line in enumerate(lines) if line.startswith("─")), len(lines))
+    message = " ".join(lines[:rule])
+    if found := re.match(r"Error parsing (--\S+): .*?('[^']*'|\S+)$", message):
+        metavar = next((line.split()[-1] for line in lines[rule:] if line.startswith(found[1] + " ")), "another value")
+        kinds = {"INT": "an integer", "FLOAT": "a number", "{None}|INT": "an integer"}
+        return f"{found[1]} takes {kinds.get(metavar, metavar)}, not {found[2]}"
+    if found := re.match(r"Missing from droptop \w+: (--\S+)", message):
+        return f"{found[1]} is missing"
+    if found := re.match(r"Missing value for argument '(--\S+)'", message):
+        return f"{found[1]} takes a value"
+    if found := re.match(r"invalid choice (\S+) for argument '(--\S+)'. Expected one of \((.*)\)", message):
+        return f"{found[2]} takes one of {found[3]}, not {found[1]}"
+    return message.rstrip(".")

@@ -1,0 +1,123 @@
+"""ASER: adversarial Shapley value experience replay (Shim et al., 2021). Values samples by what they say of others.
+
+The value of a sample for another one is its KNN Shapley value (Jia et al., 2019; k = 3, Euclidean distance between
+pooled features). Once the memory is full, retrieval prefers samples that speak for the memory's own classes
+(cooperative) and against the stream's (adversarial), and update keeps samples that speak for both. Images are unmasked
+and unaugmented, BatchNorm in eval mode.
+
+Cost of a step beyond ER's: two forwards, each of the stream batch, the candidates and the samples they are valued by.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from droptop.errors import require
+from droptop.learner import Learner, LearnerConfig
+from droptop.memory import Rows, balanced_draw, first_free_slots
+from droptop.nets import evaluating
+
+
+@dataclass(frozen=True)
+class ASERConfig(LearnerConfig):
+    neighbours: int = 3
+    """k of the nearest-neighbour Shapley value."""
+    per_class: float = 1.5
+    """Samples a class, on average, that candidates are valued by."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.neighbours >= 1, "neighbours", "a number from 1", self.neighbours)
+        require(0 < self.per_class < float("inf"), "per_class", "a number above 0", self.per_class)
+
+
+def knn_shapley(features: Tensor, labels: Tensor, candidates: Tensor, candidate_labels: Tensor, there: Tensor,
+                k: int) -> Tensor:
+    """Shapley value of each of N candidates (columns) for the k-NN classification of each of E samples (rows).
+
+    From the farthest to the nearest, SV_j = SV_{j+1} + (m_j - m_{j+1}) min(k, j) / (k j), where m_j says whether the
+    j-th nearest candidate has the sample's label. Candidates that are not `there` are farthest and match nothing.
+    """
+    distance = torch.cdist(features, candidates).masked_fill(~there, torch.inf)
+    order = distance.argsort(dim=1, stable=True)
+    match = ((candidate_labels[order] == labels[:, None]) & there[order]).to(features.dtype)
+    j = torch.arange(1, len(candidates) + 1, device=features.device)
+    steps = (match - F.pad(match[:, 1:], (0, 1))) * (j.clamp(max=k) / (k * j))
+    by_distance = steps.flip(1).cumsum(1).flip(1)
+    return torch.empty_like(by_distance).scatter_(1, order, by_distance)
+
+
+def mean_value(features: Tensor, labels: Tensor, counted: Tensor, candidates: Tensor, candidate_labels: Tensor,
+               there: Tensor, k: int) -> Tensor:
+    """Mean Shapley value of each candidate over the samples that count."""
+    values = knn_shapley(features, labels, candidates, candidate_labels, there, k)
+    return (values * counted[:, None]).sum(0) / counted.sum().clamp(min=1)
+
+
+def take_places(leaves: Tensor, slots: Tensor, none: int) -> Tensor:
+    """A slot for each newcomer. `leaves` (old ones, then newcomers) says who goes: the n-th newcomer to stay takes the
+    n-th slot that an old one left; `none` where there is no such slot or the newcomer goes itself."""
+    old, new = leaves[: len(slots)], leaves[len(slots):]
+    left = torch.where(old, slots, none)[(~old).long().argsort(stable=True)]
+    left = F.pad(left, (0, max(0, len(new) - len(left))), value=none)
+    turn = (~new).cumsum(0) - 1
+    return torch.where(new, none, left[turn.clamp(min=0)])
+
+
+class ASER(Learner):
+    config: ASERConfig
+    config_type = ASERConfig
+    preset = {"kappa_0": 0.5}
+
+    @property
+    def judges(self) -> int:
+        """Memory samples by which candidates are valued."""
+        return math.ceil(self.config.per_class * len(self.spec.classes))
+
+    def retrieve(self, stream: Rows) -> Rows:
+        """Random until the memory is full, then the candidates of the highest ASV: cooperative minus adversarial."""
+        count, k = max(self.judges, self.config.memory_batch), self.config.neighbours
+        slots, there = balanced_draw(self.memory, count + self.judges, self.random["memory"])
+        (candidates, judges), (known, judging) = (
+            [self.memory.read(part) for part in slots.split([count, self.judges])], there.split([count, self.judges]))
+        of_judges, of_stream, of_candidates = self.features(judges["x"], stream["x"], candidates["x"])
+        everyone = torch.ones_like(stream["y"], dtype=torch.bool)
+        cooperative = mean_value(of_judges, judges["y"], judging, of_candidates, candidates["y"], known, k)
+        adversarial = mean_value(of_stream, stream["y"], everyone, of_candidates, candidates["y"], known, k)
+        value = torch.where(known, cooperative - adversarial, -torch.inf)
+        best = value.topk(self.config.memory_batch).indices
+        usable = known[best] & (self.memory.size == self.memory.capacity)
+        return {name: torch.where(usable.view(-1, *[1] * (rows.dim() - 1)), candidates[name][best], rows)
+                for name, rows in super().retrieve(stream).items() if name != "there"}
+
+    def remember(self, stream: Rows) -> None:
+        """Fills the memory, then lets a few of it and the stream batch compete: those of the lowest value leave."""
+        memory, batch, judges = self.memory, len(stream["y"]), self.judges
+        slots, there = balanced_draw(memory, 2 * judges, self.random["memory"])
+        rivals, panel = memory.read(slots[:judges]), memory.read(slots[judges:])
+        of_panel, of_stream, of_rivals = self.features(panel["x"], stream["x"], rivals["x"])
+        labels, known = torch.cat([rivals["y"], stream["y"]]), F.pad(there[:judges], (0, batch), value=True)
+        judging = torch.cat([there[judges:], self.scarce(stream["y"])])
+        value = mean_value(torch.cat([of_panel, of_stream]), torch.cat([panel["y"], stream["y"]]), judging,
+                           torch.cat([of_rivals, of_stream]), labels, known, self.config.neighbours)
+        lowest = torch.where(known, value, -torch.inf).topk(batch, largest=False).indices
+        leaves = torch.zeros_like(known).index_fill(0, lowest, True)
+        taken = take_places(leaves, torch.where(there[:judges], slots[:judges], memory.capacity), memory.capacity)
+        free = first_free_slots(memory, batch)
+        slots = torch.where(memory.size == memory.capacity, taken, free)
+        memory.write(torch.where(self.finite, slots, memory.capacity), stream)
+
+    def scarce(self, labels: Tensor) -> Tensor:
+        """Does the memory hold less than an equal share of this class?"""
+        counts = torch.zeros_like(self.seen, dtype=torch.int64)
+        counts.index_add_(0, self.memory.rows["y"][:-1], self.memory.filled().long())
+        return counts[labels] * self.seen.sum().clamp(min=1) < self.memory.capacity
+
+    def features(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Pooled features, in one forward pass."""
+        with evaluating(self.model):
+            pooled = self.model.trunk(self.model.stem(self.normalise(torch.cat(parts)))).pooled
+        return pooled.split([len(part) for part in parts])

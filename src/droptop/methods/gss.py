@@ -1,0 +1,102 @@
+"""GSS-greedy: gradient-based sample selection (Aljundi et al., 2019). Keeps samples whose gradients differ.
+
+A sample's score is the largest cosine between its gradient and those of up to 10 disjoint memory batches of 10. While
+there is room everything is stored with its score. Once the memory is full, a stream batch whose own gradient points
+away from all of the memory's (largest cosine below zero) may replace samples: one victim each, drawn by score, gives
+way with a probability that grows with its score. Gradients are of unmasked, unaugmented images, BatchNorm in eval mode.
+
+Cost of a step beyond ER's: forward-backwards of 100 memory samples, and of the stream batch whole and sample by sample.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from droptop.errors import require
+from droptop.learner import Learner, LearnerConfig
+from droptop.memory import Rows, first_free_slots, weighted_draw
+from droptop.nets import evaluating
+
+Gradients = dict[str, Tensor]
+CHUNK = 8  # samples whose gradients are in memory at once: each is as large as the net
+
+
+@dataclass(frozen=True)
+class GSSConfig(LearnerConfig):
+    gradient_batches: int = 10
+    """Memory batches whose gradients stand for the memory."""
+    gradient_batch: int = 10
+    """Samples in each of them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.gradient_batches >= 1, "gradient_batches", "a number from 1", self.gradient_batches)
+        require(self.gradient_batch >= 1, "gradient_batch", "a number of samples from 1", self.gradient_batch)
+
+
+class GSS(Learner):
+    config: GSSConfig
+    config_type = GSSConfig
+    preset = {"kappa_0": 0.5}
+
+    def columns(self) -> Rows:
+        return super().columns() | {"score": torch.zeros(())}
+
+    def remember(self, stream: Rows) -> None:
+        score, batch_score = self.scores(stream)
+        free = first_free_slots(self.memory, len(score))
+        full = self.memory.size == self.memory.capacity
+        slots = torch.where(full, self.victims(score, batch_score), free)
+        slots = torch.where(self.finite, slots, self.memory.capacity)
+        self.memory.write(slots, stream | {"score": score})
+
+    def scores(self, stream: Rows) -> tuple[Tensor, Tensor]:
+        """The score of every stream sample, and that of the batch as a whole."""
+        count, size = self.config.gradient_batches, self.config.gradient_batch
+        slots, there = self.memory.draw(count * size, self.random["memory"])
+        rows = self.memory.read(slots)
+        weights = {name: weight.detach() for name, weight in self.model.named_parameters()}
+
+        def loss(weights: Gradients, x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
+            losses = F.cross_entropy(functional_call(self.model, weights, (x,)), y, reduction="none")
+            return (losses * counted).sum()  # a cosine does not see the scale
+
+        def similarity(gradient: Gradients, others: Gradients) -> Tensor:
+            """Cosines of one gradient with each of several."""
+            dots = sum(torch.einsum("k...,...->k", others[name], value) for name, value in gradient.items())
+            return dots / (norm(gradient) * vmap(norm)(others)).clamp(min=1e-12)
+
+        def norm(gradient: Gradients) -> Tensor:
+            return torch.stack([value.square().sum() for value in gradient.values()]).sum().sqrt()
+
+        images, ones = self.normalise(stream["x"]), torch.ones(len(stream["y"]), device=self.device)
+        memory = self.normalise(rows["x"]).unflatten(0, (count, size))
+        # Full batches count; of a memory smaller than one batch, what there is.
+        held = there.float().view(count, size)
+        complete = held.all(1) | ((torch.arange(count, device=self.device) == 0) & held.any(1))
+        with evaluating(self.model), torch.enable_grad():
+            others = vmap(grad(loss), (None, 0, 0, 0))(weights, memory, rows["y"].view(count, size), held)
+
+            def score(gradient: Gradients) -> Tensor:
+                cosines = torch.where(complete, similarity(gradient, others), -torch.inf)
+                return torch.where(complete.any(), cosines.amax(), 0.1)  # an empty memory has no opinion
+
+            def one(x: Tensor, y: Tensor) -> Tensor:
+                return score(grad(loss)(weights, x[None], y[None], ones[:1]))
+
+            each = vmap(one, chunk_size=CHUNK)(images, stream["y"])
+            whole = score(grad(loss)(weights, images, stream["y"], ones))
+        return each.detach(), whole.detach()
+
+    def victims(self, score: Tensor, batch_score: Tensor) -> Tensor:
+        """For every stream sample the slot it takes in a full memory; `capacity` where it is not taken in."""
+        held, capacity = self.memory.rows["score"][:-1], self.memory.capacity
+        spread = held.amax() - held.amin()
+        drawn = weighted_draw((held - held.amin()) / (spread + 0.01), len(score), self.random["memory"], capacity)
+        old, new = F.pad(held, (0, 1))[drawn] + 1, score + 1
+        uniform = torch.rand(len(score), generator=self.random["memory"], device=self.device)
+        replaced = (uniform * (old + new) < old) & (batch_score < 0)
+        return torch.where(replaced, drawn, capacity)

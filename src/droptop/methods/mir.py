@@ -1,0 +1,57 @@
+"""MIR: maximally interfered retrieval (Aljundi et al., 2019). Replays what the coming update would hurt most.
+
+Draw 50 candidates, take a virtual SGD step on the stream batch, and keep those whose loss rises most by it. The virtual
+step sees unmasked, unaugmented images and batch statistics; weights and running statistics are not touched.
+
+Cost of a step beyond ER's: a forward-backward of the stream batch and two forwards of 50.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call
+
+from droptop.errors import require
+from droptop.learner import Learner, LearnerConfig
+from droptop.memory import Rows
+from droptop.nets import untracked
+
+
+@dataclass(frozen=True)
+class MIRConfig(LearnerConfig):
+    candidates: int = 50
+    """Memory samples among which the most interfered with are sought."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.candidates >= self.memory_batch, "candidates", f"at least --memory-batch ({self.memory_batch})",
+                self.candidates)
+
+
+class MIR(Learner):
+    config: MIRConfig
+    config_type = MIRConfig
+    preset = {"kappa_0": 5.0}
+
+    def retrieve(self, stream: Rows) -> Rows:
+        drawn = self.memory.sample(self.config.candidates, self.random["memory"], fill=stream)
+        rise = torch.where(drawn["there"], self.interference(stream, drawn), -torch.inf)
+        worst = rise.topk(self.config.memory_batch).indices
+        return {name: rows[worst] for name, rows in drawn.items()}
+
+    def interference(self, stream: Rows, candidates: Rows) -> Tensor:
+        """By how much a step of SGD on the stream batch would raise each candidate's loss."""
+        weights = dict(self.model.named_parameters())
+        images = self.normalise(candidates["x"])
+        with untracked(self.model):
+            loss = F.cross_entropy(self.model(self.normalise(stream["x"])), stream["y"])
+            gradients = torch.autograd.grad(loss, list(weights.values()))
+            with torch.no_grad():
+                stepped = {name: weight - self.config.lr * gradient
+                           for (name, weight), gradient in zip(weights.items(), gradients)}
+                before = F.cross_entropy(self.model(images), candidates["y"], reduction="none")
+                after = F.cross_entropy(functional_call(self.model, stepped, (images,)), candidates["y"],
+                                        reduction="none")
+        return after - before

@@ -1,0 +1,143 @@
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from droptop.memory import Buffer, balanced_draw
+from droptop.methods.aser import knn_shapley, take_places
+
+from toys import feed, toy_batches, toy_learner
+
+
+def utility(subset, distance, match, k):
+    """Share of right votes among the k nearest of a subset (Jia et al., 2019, unweighted)."""
+    nearest = sorted(subset, key=lambda i: distance[i])[:k]
+    return sum(match[i] for i in nearest) / k
+
+
+def shapley_by_definition(distance, match, k):
+    n = len(distance)
+    values = []
+    for i in range(n):
+        rest = [j for j in range(n) if j != i]
+        total = 0.0
+        for size in range(n):
+            for subset in itertools.combinations(rest, size):
+                gain = utility((*subset, i), distance, match, k) - utility(subset, distance, match, k)
+                total += gain / math.comb(n - 1, size)
+        values.append(total / n)
+    return values
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 4), st.integers(0, 3))
+@settings(deadline=None)
+def test_shapley_values_by_their_definition(seed, points, k, missing):
+    random = torch.Generator().manual_seed(seed)
+    samples, labels = torch.randn(3, 2, generator=random), torch.randint(0, 2, (3,), generator=random)
+    candidates = torch.randn(points + missing, 2, generator=random)
+    candidate_labels = torch.randint(0, 2, (points + missing,), generator=random)
+    there = torch.arange(points + missing) < points
+    values = knn_shapley(samples, labels, candidates, candidate_labels, there, k)
+    for sample in range(3):
+        distance = (candidates[:points] - samples[sample]).norm(dim=1).tolist()
+        match = (candidate_labels[:points] == labels[sample]).float().tolist()
+        assert values[sample, :points].tolist() == pytest.approx(shapley_by_definition(distance, match, k), abs=1e-5)
+        assert (values[sample, points:] == 0).all()
+
+
+def test_take_places():
+    none = 99
+    slots = torch.tensor([40, 41, 42])
+    leaves = torch.tensor([True, False, True, False, True, False, True])  # 40 and 42 go; newcomers 0 and 2 stay
+    assert take_places(leaves, slots, none).tolist() == [40, none, 42, none]
+    nobody = torch.tensor([False] * 3 + [True] * 4)
+    assert take_places(nobody, slots, none).tolist() == [none] * 4
+
+
+def buffer_of(labels, capacity):
+    buffer = Buffer(capacity, {"y": torch.zeros((), dtype=torch.int64)})
+    buffer.write(torch.arange(len(labels)), {"y": torch.tensor(labels)})
+    return buffer
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20), st.integers(1, 25), st.integers(0, 10**6))
+@settings(deadline=None)
+def test_balanced_draw_takes_a_sample_of_every_class_in_turn(labels, count, seed):
+    buffer = buffer_of(labels, 22)
+    slots, there = balanced_draw(buffer, count, torch.Generator().manual_seed(seed))
+    drawn = slots[there].tolist()
+    assert len(set(drawn)) == len(drawn) == min(count, len(labels))
+    assert all(slot < len(labels) for slot in drawn)
+    taken = [sum(labels[slot] == label for slot in drawn) for label in range(5)]
+    held = [labels.count(label) for label in range(5)]
+    rounds = max(taken)
+    assert all(t >= min(rounds - 1, h) for t, h in zip(taken, held))
+
+
+def test_balanced_draw_is_fair_within_a_class():
+    buffer, random = buffer_of([0] * 8 + [1] * 2, 12), torch.Generator().manual_seed(0)
+    counts = torch.zeros(12)
+    for _ in range(4000):
+        slots, _ = balanced_draw(buffer, 4, random)
+        counts[slots] += 1
+    assert (counts[:8] / 4000 - 2 / 8).abs().max() < 4 * math.sqrt(0.25 * 0.75 / 4000)
+    assert (counts[8:10] == 4000).all()
+
+
+def mean_values(learner, samples, labels, candidates, candidate_labels):
+    """Mean values by the slow definition, on the learner's own features."""
+    features = learner.features(samples, candidates)
+    distance = torch.cdist(features[0], features[1])
+    return [sum(shapley_by_definition(distance[i].tolist(), (candidate_labels == labels[i]).tolist(), 3)[j]
+                for i in range(len(labels))) / len(labels) for j in range(len(candidate_labels))]
+
+
+def test_retrieval_ranks_by_cooperative_minus_adversarial_value():
+    learner = feed(toy_learner("aser", memory=12, memory_batch=3, per_class=1.5), toy_batches(6))
+    assert learner.memory.size == 12
+    stream = dict(zip("xy", toy_batches(1, size=4, seed=5)[0]))
+    state = learner.random["memory"].get_state()
+    retrieved = learner.retrieve(stream)
+    learner.random["memory"].set_state(state)
+    slots, there = balanced_draw(learner.memory, 12, learner.random["memory"])  # 6 candidates, 6 judges
+    assert there.all()
+    rows = learner.memory.read(slots)
+    cooperative = mean_values(learner, rows["x"][6:], rows["y"][6:], rows["x"][:6], rows["y"][:6])
+    adversarial = mean_values(learner, stream["x"], stream["y"], rows["x"][:6], rows["y"][:6])
+    value = torch.tensor(cooperative) - torch.tensor(adversarial)
+    worst_chosen = min(value[i] for i in range(6)
+                       if any(torch.equal(rows["x"][i], x) for x in retrieved["x"]))
+    assert worst_chosen >= value.sort(descending=True).values[2] - 1e-5
+    assert len({x.numpy().tobytes() for x in retrieved["x"]}) == 3  # the memory batch is really filled
+
+
+def test_update_lets_the_lowest_values_leave():
+    learner = feed(toy_learner("aser", debias="none", memory=12, memory_batch=3), toy_batches(6))
+    stream = dict(zip("xy", toy_batches(1, size=4, seed=5)[0]))
+    state = learner.random["memory"].get_state()
+    before = learner.memory.rows["x"][:-1].clone()
+    scarce = learner.scarce(stream["y"])
+    slots, _ = balanced_draw(learner.memory, 12, learner.random["memory"])
+    rows = learner.memory.read(slots)
+    judges, labels = torch.cat([rows["x"][6:], stream["x"][scarce]]), torch.cat([rows["y"][6:], stream["y"][scarce]])
+    rivals = torch.cat([rows["x"][:6], stream["x"]])
+    value = torch.tensor(mean_values(learner, judges, labels, rivals, torch.cat([rows["y"][:6], stream["y"]])))
+    learner.random["memory"].set_state(state)
+    learner.remember(stream | {"logits": torch.zeros(4, 4)})
+    replaced = {slot for slot in range(12) if not torch.equal(before[slot], learner.memory.rows["x"][slot])}
+    cut = value.sort().values[3]
+    assert replaced <= {int(slots[i]) for i in range(6) if value[i] <= cut + 1e-5}
+    assert {int(slots[i]) for i in range(6) if value[i] < cut - 1e-5} <= replaced
+    for slot in replaced:
+        assert any(torch.equal(learner.memory.rows["x"][slot], x) for x in stream["x"])
+
+
+def test_scarce_classes():
+    learner = toy_learner("aser", memory=8)
+    learner.memory.write(torch.arange(8), {"x": torch.zeros(8, 3, 16, 16, dtype=torch.uint8),
+                                           "y": torch.tensor([0, 0, 0, 0, 0, 1, 1, 2])})
+    learner.seen[:] = True
+    assert learner.scarce(torch.tensor([0, 1, 2, 3])).tolist() == [False, False, True, True]  # a share is 2

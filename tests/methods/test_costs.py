@@ -1,0 +1,50 @@
+"""What a step costs beyond ER's, as each file's header states it: counted forward passes, with and without gradient."""
+
+import pytest
+import torch
+
+from droptop.methods import METHODS
+
+from toys import feed, toy_batches, toy_learner
+
+JOINT = (8 + 6, True)  # stream and memory batch
+COSTS = {
+    "er": [JOINT],
+    "er-ace": [JOINT],
+    "derpp": [(8 + 6 + 6, True)],
+    "mir": [(8, True), (50, False), (50, False), JOINT],  # the virtual step, candidates before and after it
+    "gss": [JOINT, (10, True), (1, True), (8, True)],  # vmap hides its dimension: 10 batches of 10, 8 samples of 1
+    "aser": [(6 + 8 + 6, False), JOINT, (6 + 8 + 6, False)],  # judges, stream batch, candidates
+    "finetune": [(8, True)],
+    "joint": [(8, True)],
+}
+
+
+def passes(learner):
+    """Rows and gradient of every forward pass of the stem from now on, and how often `backward` ran."""
+    seen, stem = [], learner.model.stem
+    learner.model.stem = lambda x: seen.append((len(x), torch.is_grad_enabled())) or stem(x)
+    return seen
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_forward_passes_of_a_step(method):
+    learner = feed(toy_learner(method, debias="none", memory=60), toy_batches(10))
+    seen = passes(learner)
+    learner.step(*toy_batches(1, seed=2)[0][:2])
+    assert seen == COSTS[method]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_debiasing_adds_one_trunk_and_the_probe(method):
+    learner = feed(toy_learner(method, memory=60, period=3), toy_batches(9))
+    seen, trunks = passes(learner), []
+    learner.model.layer1.register_forward_hook(lambda module, x, y: trunks.append(torch.is_grad_enabled()))
+    x, y, _ = toy_batches(1, seed=2)[0]
+    learner.observe(x, y)
+    assert seen == COSTS[method]  # the stem runs no more often
+    assert len(trunks) == len(COSTS[method]) + 1
+    for _ in range(2):
+        seen.clear()
+        learner.observe(x, y)
+    assert seen == [*COSTS[method], (60, False)]  # the third step probes the whole memory
