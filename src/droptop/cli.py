@@ -146,7 +146,7 @@ def bench(args: list[str], console: Console) -> int:
     from droptop.engine.bench import measure
     from droptop.results.folder import environment, write_json
 
-    options = flags.read(BenchOptions, args, "droptop bench", "milliseconds a step, each method with and without debiasing")
+    options = flags.read(BenchOptions, args, "droptop bench", "milliseconds a step, with and without debiasing")
     methods = options.methods.split(",")
     for method in methods:
         named("methods", method, METHODS)

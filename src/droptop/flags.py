@@ -1,7 +1,7 @@
 """From flags and TOML to a configuration.
 
-Two passes: the names of data, method and debias say which options there are; then tyro reads those, and writes the help.
-Whatever is wrong with a request becomes one line.
+Two passes: the names of data, method and debias say which options there are; then tyro reads those, and writes the
+help. Whatever is wrong with a request becomes one line.
 """
 
 import contextlib

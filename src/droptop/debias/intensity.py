@@ -94,7 +94,8 @@ class Intensity(nn.Module):
 
     def current(self, labels_B: Tensor, direction: int | None = None) -> Tensor:
         """The percentage to drop for each sample: of the direction being tried, or of a given one."""
-        tried = self.candidates[self.direction if direction is None else direction]
+        down, up = self.candidates
+        tried = torch.where(self.direction == 0, down, up) if direction is None else self.candidates[direction]
         return tried[self.group(labels_B)]
 
     def record(self, losses: Tensor) -> None:

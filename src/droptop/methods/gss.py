@@ -21,7 +21,7 @@ from droptop.memory import Rows, first_free_slots, weighted_draw
 from droptop.nets import evaluating
 
 Gradients = dict[str, Tensor]
-CHUNK = 8  # samples whose gradients are in memory at once: each is as large as the net
+CHUNK = 16  # samples whose gradients are in memory at once: each is as large as the net
 
 
 @dataclass(frozen=True)

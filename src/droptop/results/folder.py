@@ -51,7 +51,7 @@ def environment(device: str, threads: int) -> dict[str, Any]:
     try:
         git = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True,
                              text=True, timeout=10)
-        commit = git.stdout.strip() or None
+        commit = git.stdout.strip() if git.returncode == 0 else None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
     name = torch.cuda.get_device_name() if device == "cuda" else cpu_name()
