@@ -83,6 +83,13 @@ def test_spellings(spelling):
     assert not parse("run", ["--out", "x", *spelling, "--no-reference"])[0].droptop.intensity.reference
 
 
+def test_values_after_an_equals_sign(tmp_path):
+    (tmp_path / "c.toml").write_text("gamma = 2\n")
+    config, out = parse("run", [f"--config={tmp_path / 'c.toml'}", "--out=there", "--lr=0.3", "--debias=fixed"])
+    assert (config.droptop.gamma, config.learner.lr, config.options.debias) == (2.0, 0.3, "fixed")
+    assert out == Path("there")
+
+
 def test_toml_takes_short_names_too(tmp_path):
     (tmp_path / "c.toml").write_text('data = "fashion"\ngamma = 2\nintensity.reference = true\n[learner]\nlr = 0.2\n')
     config, _ = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])

@@ -33,25 +33,26 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
               for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
     base = defaults(**chosen)
     tokens = [token for path, value in written.items() for token in _tokens(path, value, base, f"{file}: ")]
-    hints = _flags(base)
-    position = 0
-    while position < len(args):
-        token = args[position]
-        position += 1
-        if not token.startswith("--") or token in ("--help", "--config", "--out"):
+    return _second_pass(command, base, tokens + _canonical(args, base))
+
+
+def _canonical(args: list[str], base: Config) -> list[str]:
+    """The same command line with every option under the one name that tyro knows it by."""
+    hints, tokens, rest = _hints(base), [], list(args)
+    while rest:
+        token = rest.pop(0)
+        name, equals, value = token.removeprefix("--").partition("=")
+        if not token.startswith("--") or name in ("help", "config", "out"):
             tokens.append(token)
             continue
-        name, equals, value = token.removeprefix("--").partition("=")
-        negated = name.startswith("no-") and not any(flag.endswith(name.replace("-", "_")) for flag in hints)
-        path = resolve(name.removeprefix("no-") if negated else name, base)
+        path = resolve(name.removeprefix("no-"), base)
         if hints[path] is bool:
-            if not equals and position < len(args) and args[position].lower() in ("true", "false"):
-                value = args[position]
-                position += 1
-            tokens += _tokens(path, negated != (value.lower() != "false"), base)
+            if not equals and rest and rest[0].lower() in ("true", "false"):
+                value = rest.pop(0)
+            tokens += _tokens(path, name.startswith("no-") != (value.lower() != "false"), base)
         else:
             tokens += [_flag(path), *([value] if equals else [])]
-    return _second_pass(command, base, tokens)
+    return tokens
 
 
 def _last(args: list[str], flag: str) -> str | None:
@@ -78,7 +79,7 @@ def _tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]
     return [flag, str(value)]
 
 
-def _flags(config: Config) -> dict[str, Any]:
+def _hints(config: Config) -> dict[str, Any]:
     """The type of every option, by path."""
     def hints(value: Any, prefix: str) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -64,9 +64,8 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     for run, arm in runs.items():
         run.mkdir(parents=True, exist_ok=True)
         write_atomic(run / "config.toml", to_toml(arm, command if run == out else "run").encode())
-        note_environment(run, arm, listener)
-    if command == "compare":
-        note_environment(out, config, listener)
+    for place in dict.fromkeys([out, *runs]):
+        note_environment(place, config, listener if place == out else None)
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
             if not (folder.seed_folder(run, seed) / "result.json").exists()]
     if jobs:
@@ -82,14 +81,14 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     return comparison
 
 
-def note_environment(run: Path, config: Config, listener: Listener) -> None:
-    """Writes environment.json, or says what has changed since it was written."""
+def note_environment(run: Path, config: Config, listener: Listener | None) -> None:
+    """Writes environment.json, or tells the listener what has changed since it was written."""
     path, now = run / "environment.json", folder.environment(config.options.device, config.options.threads)
     if not path.exists():
         folder.write_json(path, now)
         return
     before = json.loads(path.read_text())
     changed = [name for name in ("python", "machine", "versions", "device_name") if before.get(name) != now[name]]
-    if changed:
+    if changed and listener is not None:
         listener.note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of "
                       "an uninterrupted one")
