@@ -10,12 +10,12 @@ import io
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from tyro.conf import arg
 
-from droptop.config import SECTIONS, Config, defaults, read_toml, resolve
+from droptop.config import SECTIONS, Config, defaults, flatten, read_toml, resolve
 from droptop.debias import DEBIAS
 from droptop.errors import BadRequest
 from droptop.methods import METHODS
@@ -38,7 +38,7 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
 
 def _canonical(args: list[str], base: Config) -> list[str]:
     """The same command line with every option under the one name that tyro knows it by."""
-    hints, tokens, rest = _hints(base), [], list(args)
+    values, tokens, rest = flatten(base), [], list(args)
     while rest:
         token = rest.pop(0)
         name, equals, value = token.removeprefix("--").partition("=")
@@ -46,7 +46,7 @@ def _canonical(args: list[str], base: Config) -> list[str]:
             tokens.append(token)
             continue
         path = resolve(name.removeprefix("no-"), base)
-        if hints[path] is bool:
+        if isinstance(values[path], bool):
             if not equals and rest and rest[0].lower() in ("true", "false"):
                 value = rest.pop(0)
             tokens += _tokens(path, name.startswith("no-") != (value.lower() != "false"), base)
@@ -77,22 +77,6 @@ def _tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]
         prefix, dot, last = flag.removeprefix("--").rpartition(".")
         return [f"--{prefix}{dot}{'' if value else 'no-'}{last}"]
     return [flag, str(value)]
-
-
-def _hints(config: Config) -> dict[str, Any]:
-    """The type of every option, by path."""
-    def hints(value: Any, prefix: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, hint in get_type_hints(type(value)).items():
-            inner = getattr(value, name)
-            path = prefix + ("" if name == "options" else name)
-            if dataclasses.is_dataclass(inner):
-                found |= hints(inner, path and path + ".")
-            else:
-                found[path] = hint
-        return found
-
-    return hints(config, "")
 
 
 def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path]:

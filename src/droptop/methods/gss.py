@@ -20,7 +20,6 @@ from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows, first_free_slots, weighted_draw
 from droptop.nets import evaluating
 
-Gradients = dict[str, Tensor]
 CHUNK = 16  # samples whose gradients are in memory at once: each is as large as the net
 
 
@@ -57,38 +56,31 @@ class GSS(Learner):
         """The score of every stream sample, and that of the batch as a whole."""
         count, size = self.config.gradient_batches, self.config.gradient_batch
         slots, there = self.memory.draw(count * size, self.random["memory"])
-        rows = self.memory.read(slots)
+        rows, held = self.memory.read(slots), there.float().view(count, size)
+        # Full batches count; of a memory smaller than one batch, what there is.
+        complete = held.all(1) | ((torch.arange(count, device=self.device) == 0) & held.any(1))
         weights = {name: weight.detach() for name, weight in self.model.named_parameters()}
 
-        def loss(weights: Gradients, x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
+        def loss(weights: dict[str, Tensor], x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
             losses = F.cross_entropy(functional_call(self.model, weights, (x,)), y, reduction="none")
             return (losses * counted).sum()  # a cosine does not see the scale
 
-        def similarity(gradient: Gradients, others: Gradients) -> Tensor:
-            """Cosines of one gradient with each of several."""
-            dots = sum(torch.einsum("k...,...->k", others[name], value) for name, value in gradient.items())
-            return dots / (norm(gradient) * vmap(norm)(others)).clamp(min=1e-12)
+        def direction(x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
+            """The gradient as one vector of length 1."""
+            gradient = grad(loss)(weights, x, y, counted)
+            return F.normalize(torch.cat([value.flatten() for value in gradient.values()]), dim=0)
 
-        def norm(gradient: Gradients) -> Tensor:
-            return torch.stack([value.square().sum() for value in gradient.values()]).sum().sqrt()
+        def score(gradient: Tensor) -> Tensor:
+            cosines = torch.where(complete, memory @ gradient, -torch.inf)
+            return torch.where(complete.any(), cosines.amax(), 0.1)  # an empty memory has no opinion
 
-        images, ones = self.normalise(stream["x"]), torch.ones(len(stream["y"]), device=self.device)
-        memory = self.normalise(rows["x"]).unflatten(0, (count, size))
-        # Full batches count; of a memory smaller than one batch, what there is.
-        held = there.float().view(count, size)
-        complete = held.all(1) | ((torch.arange(count, device=self.device) == 0) & held.any(1))
+        x, y = self.normalise(stream["x"]), stream["y"]
+        everyone = torch.ones(len(y), device=self.device)
         with evaluating(self.model), torch.enable_grad():
-            others = vmap(grad(loss), (None, 0, 0, 0))(weights, memory, rows["y"].view(count, size), held)
-
-            def score(gradient: Gradients) -> Tensor:
-                cosines = torch.where(complete, similarity(gradient, others), -torch.inf)
-                return torch.where(complete.any(), cosines.amax(), 0.1)  # an empty memory has no opinion
-
-            def one(x: Tensor, y: Tensor) -> Tensor:
-                return score(grad(loss)(weights, x[None], y[None], ones[:1]))
-
-            each = vmap(one, chunk_size=CHUNK)(images, stream["y"])
-            whole = score(grad(loss)(weights, images, stream["y"], ones))
+            memory = vmap(direction)(self.normalise(rows["x"]).unflatten(0, (count, size)),
+                                     rows["y"].view(count, size), held)
+            each = vmap(lambda x, y: score(direction(x[None], y[None], everyone[:1])), chunk_size=CHUNK)(x, y)
+            whole = score(direction(x, y, everyone))
         return each.detach(), whole.detach()
 
     def victims(self, score: Tensor, batch_score: Tensor) -> Tensor:
