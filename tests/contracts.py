@@ -151,6 +151,16 @@ def test_a_loss_that_is_not_finite_changes_nothing_but_the_draws(method, options
     assert learner.observe(x, y).isfinite()  # and it goes on as if nothing had been
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_divergence_in_a_later_iteration_undoes_the_earlier_ones(momentum):
+    learner = feed(toy_learner(iterations=3, momentum=momentum), toy_batches(3))
+    before = snapshot(learner)
+    learner.optimizer.param_groups[0]["lr"] = 1e30  # the first iteration is finite, and throws the weights far away
+    with pytest.raises(Diverged):
+        learner.observe(*toy_batches(1)[0])
+    assert [name for name in differences(before, learner.state_dict()) if not name.startswith("random.")] == []
+
+
 @over_learners
 def test_learns(method, options):
     learner = toy_learner(method, width=8, augment="none", memory=100, **options)

@@ -2,10 +2,15 @@
 
 import json
 import re
+import shutil
 import tomllib
 
 import pytest
+import torch
 from PIL import Image
+
+from droptop.config import configure
+from droptop.engine.build import build_learner, build_stream
 
 from toys import droptop
 
@@ -68,11 +73,15 @@ def test_compare_says_what_it_found(comparison):
     assert "\x1b" not in printed  # plain lines where there is no terminal
 
 
-def test_both_arms_start_alike(comparison):
-    out, _ = comparison
-    paths = [out / arm / "seed-0/metrics.jsonl" for arm in ("none", "droptop")]
-    first = [json.loads(path.read_text().splitlines()[0]) for path in paths]
-    assert abs(first[0]["loss"] - first[1]["loss"]) < 0.5  # the same weights and images, one of them masked
+def test_both_arms_start_alike():
+    config = configure(width=4)
+    arms = [config.arm("none"), config]
+    streams = [build_stream(arm, 3) for arm in arms]
+    learners = [build_learner(arm, stream, 3) for arm, stream in zip(arms, streams)]
+    assert torch.equal(streams[0].train.x, streams[1].train.x)
+    assert all(torch.equal(a, b) for a, b in zip(streams[0].order, streams[1].order))
+    states = [learner.state_dict() for learner in learners]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
 def test_runs_again_from_its_config(comparison, tmp_path):
@@ -147,14 +156,52 @@ def test_what_cannot_be_done(args, names, tmp_path):
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["note.txt"]
 
 
+def test_a_shortcut_that_is_never_contradicted(tmp_path):
+    done = droptop("compare", *SHORT, "--correlation", "1", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "not measured" in done.stdout
+    assert "nan" not in done.stdout.lower()
+    effects = json.loads((tmp_path / "out/compare.json").read_text())["effects"]["biased"]
+    assert effects["contradict"] == {"diff": None, "ci95": None, "p": None}
+
+
+@pytest.mark.parametrize("args", [["--replay-forward", "separate", "--memory-batch", "16"], ["--reference"]])
+def test_share_on_the_shortcut_is_of_the_stream(args, tmp_path):
+    done = droptop("run", *SHORT, "--seeds", "1", *args, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    dropped = json.loads((tmp_path / "out/summary.json").read_text())["dropped"]
+    assert dropped["share"][0] > 2 * dropped["chance"][0]  # chance is what other images' stickers would give
+
+
+def test_a_request_that_was_accepted_resumes(tmp_path):
+    args = ["--method", "mir", "--memory-batch", "60", "--candidates", "80", "--memory", "100"]
+    done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(tmp_path / "out/seed-0/checkpoints")
+    done = droptop("resume", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "finished" in done.stdout
+
+
+def test_bench(tmp_path):
+    done = droptop("bench", "--methods", "er,finetune", "--steps", "3", "--width", "4", "--out", tmp_path / "b.json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "b.json").read_text())["rows"]
+    assert [row["method"] for row in rows] == ["er", "finetune"]
+    assert rows[0]["er_ratio"] == 1
+    for args in (["--methods", "sgd"], ["--steps", "1"], ["--out", "nowhere/b.json"], ["--debias", "none"]):
+        wrong = droptop("bench", *args)
+        assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+
+
 def test_divergence_names_task_and_batch(tmp_path):
     done = droptop("run", *SHORT, "--lr", "1e30", "--seeds", "1", "--out", tmp_path / "out")
     assert done.returncode == 1
-    assert re.search(r"droptop seed 0: task 0, batch \d: the loss is .*lower --lr", done.stderr)
+    assert re.search(r"droptop seed 0: task 0, batch \d: the loss is .*lower --lr$", done.stderr)  # no use to resume
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("args", ["--help", "run --help", "compare --help", "resume --help", "--version"])
+@pytest.mark.parametrize("args", ["--help", "run --help", "compare --help", "resume --help", "bench --help", "--version"])
 def test_help(args):
     done = droptop(*args.split())
     assert done.returncode == 0

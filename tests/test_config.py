@@ -118,6 +118,7 @@ def test_ablations_are_settings():
     {"lr": float("inf")}, {"seeds": 0}, {"batch": 0}, {"probe": -1}, {"history": 1}, {"mask": "firm"}, {"width": 0},
     {"memory": 2.5}, {"gamma": "five"}, {"reference": 1}, {"limit": 0}, {"correlation": 1.2}, {"sticker_size": 40},
     {"momentum": 1.0}, {"significance": 0.7}, {"threads": 0}, {"eval_every": 0}, {"device": "tpu"},
+    {"limit": "abc"}, {"checkpoint_seconds": float("inf")},
 ])
 def test_impossible_values(options):
     (name, value), = options.items()
@@ -126,6 +127,13 @@ def test_impossible_values(options):
     assert "--" + name.replace("_", "-") in str(error.value)
     assert str(value) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_options_are_checked_together():
+    config = configure(method="mir", memory_batch=60, candidates=80)
+    assert (config.learner.memory_batch, config.learner.candidates) == (60, 80)
+    with pytest.raises(BadRequest, match="candidates"):
+        configure(method="mir", memory_batch=60)
 
 
 def test_fingerprint_tells_runs_apart():

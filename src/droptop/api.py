@@ -27,7 +27,7 @@ def compare(data: str = "fashion-sticker", method: str = "er", debias: str = "dr
 
 
 def resume(out: str | Path) -> dict[str, Any]:
-    """Continues either from where it stopped, to the same bytes as if it had not."""
+    """Continues either from where it stopped; on a CPU, to the same bytes as if it had not."""
     return carry_on(*load(Path(out)), Path(out), Plain())
 
 

@@ -57,7 +57,10 @@ def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, 
     later = [path for path in newest_first(folder) if path.stem > name]
     for stale in later + newest_first(folder)[len(later) + KEPT:]:
         stale.unlink()
-        stale.with_suffix(".safetensors").unlink(missing_ok=True)
+    whole = {path.stem for path in newest_first(folder)}
+    for path in folder.iterdir():  # tensors without a header, and what a kill left half written
+        if path.suffix == ".part" or (path.suffix == ".safetensors" and path.stem not in whole):
+            path.unlink()
 
 
 def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

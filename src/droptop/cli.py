@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console()
     if not console.is_terminal:
         console = Console(width=140)  # a log has no edge to wrap at
+    warnings.simplefilter("once")
     warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
     out: Path | None = None
     try:
@@ -52,7 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return complain(f"interrupted{_how_to_go_on(out)}", 130)
     except DroptopError as error:
-        return complain(f"{error}{_how_to_go_on(out)}", 1)
+        return complain(f"{error}{_how_to_go_on(out) if error.resumable else ''}", 1)
+    except BrokenPipeError:  # `droptop ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         return complain(f"{error.filename or ''}: {error.strerror or error}{_how_to_go_on(out)}", 1)
 
@@ -150,6 +155,8 @@ def bench(args: list[str], console: Console) -> int:
     methods = options.methods.split(",")
     for method in methods:
         named("methods", method, METHODS)
+    if options.out is not None:
+        require(options.out.parent.is_dir(), "out", "a file in an existing folder", options.out)
     torch.set_num_threads(options.threads)
     chosen = {"width": options.width, "memory": options.memory, "device": options.device, "threads": options.threads}
     rows = measure(options.data, methods, options.debias, options.steps, chosen)

@@ -12,6 +12,7 @@ import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
@@ -21,7 +22,7 @@ from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
 from droptop.methods import METHODS
 from droptop.nets import NetConfig
-from droptop.streams import STREAMS, StreamConfig
+from droptop.streams import STREAMS, StreamConfig, StreamKind
 
 NO_DEBIAS = "none"
 SECTIONS = ("stream", "net", "learner", "droptop")
@@ -63,7 +64,8 @@ class RunOptions:
         require(self.limit is None or self.limit >= 1, "limit", "a number of samples from 1", self.limit)
         require(self.eval_every is None or self.eval_every >= 1, "eval_every", "a number of steps from 1",
                 self.eval_every)
-        require(self.checkpoint_seconds >= 0, "checkpoint_seconds", "a number from 0", self.checkpoint_seconds)
+        require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
+                self.checkpoint_seconds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
         require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU",
                 self.device)
@@ -102,9 +104,9 @@ def named(kind: str, name: str, known: dict[str, Any]) -> Any:
     return known[name]
 
 
-def defaults(data: str, method: str, debias: str) -> Config:
+def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
     """The configuration that these three names stand for, before anybody's own wishes."""
-    stream = named("data", data, STREAMS)
+    stream: StreamKind = stream_kind or named("data", data, STREAMS)
     learner: type[Learner] = named("method", method, METHODS)
     settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
     config = Config(RunOptions(data, method, debias), stream.config(), NetConfig(), learner.config_type(),
@@ -114,9 +116,10 @@ def defaults(data: str, method: str, debias: str) -> Config:
     return override(config, {name: value for name, value in presets.items() if name in paths})
 
 
-def configure(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", **options: Any) -> Config:
+def configure(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop",
+              stream_kind: StreamKind | None = None, **options: Any) -> Config:
     """A configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`."""
-    return override(defaults(data, method, debias), options)
+    return override(defaults(data, method, debias, stream_kind), options)
 
 
 # -- Options by path --------------------------------------------------------------------------------------------------
@@ -150,26 +153,33 @@ def resolve(name: str, config: Config, where: str = "") -> str:
 
 
 def override(config: Config, options: dict[str, Any]) -> Config:
-    """The configuration with some options set; each is checked by the dataclass it belongs to."""
-    for name, value in options.items():
-        config = _set(config, resolve(name, config).split("."), value)
-    return config
+    """The configuration with some options set; together they are checked by the dataclasses they belong to."""
+    paths = {resolve(name, config): value for name, value in options.items()}
+    return _replaced(config, {path if "." in path else f"options.{path}": value for path, value in paths.items()})
 
 
-def _set(config: Any, path: list[str], value: Any) -> Any:
-    head, *rest = path
-    if isinstance(config, Config) and not rest:
-        head, rest = "options", [head]
-    if rest:
-        return dataclasses.replace(config, **{head: _set(getattr(config, head), rest, value)})
-    hint = get_type_hints(type(config))[head]
+def _replaced(config: Any, values: dict[str, Any]) -> Any:
+    """A dataclass with the options at some paths below it set, all at once."""
+    own = {path: value for path, value in values.items() if "." not in path}
+    for name, value in own.items():
+        _check_type(name, get_type_hints(type(config))[name], value)
+    for section in {path.partition(".")[0] for path in values.keys() - own.keys()}:
+        below = {path.partition(".")[2]: v for path, v in values.items() if path.startswith(section + ".")}
+        own[section] = _replaced(getattr(config, section), below)
+    return dataclasses.replace(config, **own)
+
+
+def _check_type(name: str, hint: Any, value: Any) -> None:
+    if isinstance(hint, UnionType):
+        if value is None:
+            return
+        hint = next(kind for kind in get_args(hint) if kind is not NoneType)
     if get_origin(hint) is Literal:
-        require(value in get_args(hint), head, f"one of {', '.join(map(str, get_args(hint)))}", value)
+        require(value in get_args(hint), name, f"one of {', '.join(map(str, get_args(hint)))}", value)
     kinds = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}.get(hint)
     if kinds is not None:
         fits = isinstance(value, kinds) and isinstance(value, bool) == (hint is bool)
-        require(fits, head, f"a {hint.__name__}", repr(value))
-    return dataclasses.replace(config, **{head: value})
+        require(fits, name, f"a {hint.__name__}", repr(value))
 
 
 # -- TOML -------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from typing import Any
 class DroptopError(Exception):
     """Anything droptop reports in one line instead of a traceback."""
 
+    resumable = False  # would the same command do better a second time?
+
 
 class BadRequest(DroptopError):
     """The request cannot be met; nothing was written (exit code 2)."""
@@ -17,6 +19,12 @@ class BadBatch(DroptopError, ValueError):
 
 class Diverged(DroptopError):
     """The loss was not finite; weights, statistics and memory are as they were before that batch."""
+
+
+class WorkerDied(DroptopError):
+    """A process was killed, or the machine could not give it what it needed."""
+
+    resumable = True
 
 
 class BadCheckpoint(DroptopError):

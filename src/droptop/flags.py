@@ -31,7 +31,7 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
     written.pop("command", None)
     chosen = {name: _last(args, f"--{name}") or str(written.get(name, default))
               for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
-    base = defaults(**chosen)
+    base = defaults(chosen["data"], chosen["method"], chosen["debias"])
     tokens = [token for path, value in written.items() for token in _tokens(path, value, base, f"{file}: ")]
     return _second_pass(command, base, tokens + _canonical(args, base))
 
@@ -57,8 +57,8 @@ def _canonical(args: list[str], base: Config) -> list[str]:
 
 def _last(args: list[str], flag: str) -> str | None:
     """The last value given for a flag, as `--flag value` or `--flag=value`."""
-    values = [after for token, after in pairwise(args) if token == flag]
-    values += [token.partition("=")[2] for token in args if token.startswith(flag + "=")]
+    values = [after if token == flag else token.partition("=")[2] for token, after in pairwise([*args, ""])
+              if token.partition("=")[0] == flag]
     if args and args[-1] == flag:
         raise BadRequest(f"{flag} takes a value")
     return values[-1] if values else None
@@ -86,7 +86,8 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
              ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None)]
     request_type = dataclasses.make_dataclass("Request", where + [
         (name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections])
-    known = f"streams: {', '.join(STREAMS)}\nmethods: {', '.join(METHODS)}\ndebias: none, {', '.join(DEBIAS)}"
+    streams = ", ".join(f"{name} ({kind.about})" for name, kind in STREAMS.items())
+    known = f"streams: {streams}; methods: {', '.join(METHODS)}; debias: none, {', '.join(DEBIAS)}"
     parsed: Any = read(request_type, tokens, f"droptop {command}", known)
     values = {name: getattr(parsed, name) for name, _ in sections}
     return Config(**{"droptop": None} | values), parsed.out

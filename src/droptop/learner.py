@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from droptop.debias import DropTop, DropTopConfig, group_losses
+from droptop.debias import DropTop, DropTopConfig, Trace, group_losses
 from droptop.errors import BadBatch, BadRequest, Diverged, require
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import Backbone, evaluating, last_map
@@ -53,7 +53,7 @@ class LearnerConfig:
         require(self.iterations >= 1, "iterations", "a number from 1", self.iterations)
 
 
-class Joint(NamedTuple):
+class Joined(NamedTuple):
     """What is trained on: the stream's rows, then the memory's."""
 
     x: Tensor
@@ -65,6 +65,7 @@ class Joint(NamedTuple):
 class Learner:
     config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
     preset: ClassVar[dict[str, Any]] = {}  # options the paper's appendix E gives this method
+    tasks: ClassVar[int | None] = None  # how many tasks it must be given, if that is what it is about
 
     def __init__(self, model: Backbone, spec: Spec, config: LearnerConfig, debias: DropTopConfig | None = None, *,
                  seed: int = 0, device: torch.device | str = "cpu") -> None:
@@ -82,6 +83,7 @@ class Learner:
             self.optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
         self.memory = Buffer(config.memory, self.columns(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
+        self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
         self.finite = torch.ones((), dtype=torch.bool, device=device)  # until a loss is not
         self.clock = {"step": 0, "task": 0, "task_step": 0}  # the host's only state: it chooses when to probe
         self.check_maps()
@@ -101,14 +103,18 @@ class Learner:
     def step(self, x: Tensor, y: Tensor) -> Tensor:
         """Lines 6 to 16: replay, debias, learn, remember."""
         stream = {"x": x, "y": y}
+        guarded = self.guarded()
+        before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
             replayed = self.retrieve(stream)
-            batch = Joint(torch.cat([x, replayed["x"]]), torch.cat([y, replayed["y"]]), len(x), replayed)
+            batch = Joined(torch.cat([x, replayed["x"]]), torch.cat([y, replayed["y"]]), len(x), replayed)
             images = self.prepare(batch.x)
-            before = [buffer.clone() for buffer in self.models.buffers()]
             logits = [self.forward(model, images, batch, direction) for direction, model in enumerate(self.replicas)]
             losses = [self.loss(output, batch) for output in logits]
-            self.update(torch.stack(losses).sum(), before)
+            self.update(torch.stack(losses).sum())
+        with torch.no_grad():
+            for tensor, old in zip(guarded, before):
+                tensor.copy_(torch.where(self.finite, tensor, old))
         self.remember(stream | {"logits": logits[0][: len(x)].detach()})
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
@@ -128,13 +134,16 @@ class Learner:
         """MemoryRetrieve: a random draw."""
         return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
 
-    def forward(self, model: Backbone, images: Tensor, batch: Joint, direction: int) -> Tensor:
+    def forward(self, model: Backbone, images: Tensor, batch: Joined, direction: int) -> Tensor:
         """MultiLevelDropMask and DebiasForward, over stream and memory samples together (or each alone)."""
-        if self.config.replay_forward == "separate" and len(images) > batch.stream:
-            sizes = [batch.stream, len(images) - batch.stream]
-            halves = zip(images.split(sizes), batch.y.split(sizes))
-            return torch.cat([self.debiased(model, half, y, direction) for half, y in halves])
-        return self.debiased(model, images, batch.y, direction)
+        together = self.config.replay_forward == "joint" or len(images) == batch.stream
+        sizes = [len(images)] if together else [batch.stream, len(images) - batch.stream]
+        outputs = []
+        for part, labels in zip(images.split(sizes), batch.y.split(sizes)):
+            outputs.append(self.debiased(model, part, labels, direction))
+            if self.debias is not None and model is self.model and len(outputs) == 1:  # the part with the stream
+                self.trace = Trace(*(rows[: batch.stream] for rows in self.debias.last))
+        return torch.cat(outputs)
 
     def debiased(self, model: Backbone, images: Tensor, labels: Tensor, direction: int) -> Tensor:
         first = model.stem(images)
@@ -143,12 +152,19 @@ class Learner:
             first = self.debias(first, last=lambda: last_map(model, first), labels=labels, direction=own)
         return model.head(model.trunk(first))
 
-    def loss(self, logits: Tensor, batch: Joint) -> Tensor:
+    def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         """Cross-entropy over stream and memory rows alike."""
         return F.cross_entropy(logits, batch.y)
 
-    def update(self, loss: Tensor, before: list[Tensor]) -> None:
-        """One step of SGD; where the loss or a gradient is not finite, weights and statistics stay as they were."""
+    def guarded(self) -> list[Tensor]:
+        """What a loss that is not finite must not leave changed, besides what `update` does not touch then."""
+        if self.config.iterations == 1:
+            return list(self.models.buffers())
+        moments = [value for state in self.optimizer.state.values() for value in state.values()]
+        return [*self.models.parameters(), *self.models.buffers(), *moments]
+
+    def update(self, loss: Tensor) -> None:
+        """One step of SGD; where the loss or a gradient is not finite, weights stay as they were."""
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.get_total_norm([p.grad for p in self.models.parameters() if p.grad is not None])
@@ -156,8 +172,6 @@ class Learner:
         # Fused optimisers skip the step themselves, on the device, where this says so.
         self.optimizer.found_inf = (~self.finite).float()  # type: ignore[attr-defined]
         self.optimizer.step()
-        for buffer, old in zip(self.models.buffers(), before):
-            buffer.copy_(torch.where(self.finite, buffer, old))
 
     def remember(self, stream: Rows) -> None:
         """MemoryUpdate: reservoir sampling. `stream` also has the logits that the training pass gave."""

@@ -41,7 +41,7 @@ def test_top_cells_are_those_of_the_fused_map():
 
 def test_only_the_top_kappa_follow_attention():
     layer, _ = apply(gamma=10.0, kappa_0=4.0, drop="constant")
-    mask, rank = layer.trace.mask.flatten(1), layer.trace.attention.flatten(1).argsort(1, descending=True)
+    mask, rank = layer.last.mask.flatten(1), layer.last.attention.flatten(1).argsort(1, descending=True)
     by_rank = mask.gather(1, rank)
     assert (by_rank[:, :10] == 0).all()  # 4% of 256 cells is 10.24
     assert by_rank[:, 11:].mean().item() == pytest.approx(1 - 0.06 * 256 / 245.76, abs=0.005)
@@ -56,16 +56,16 @@ def test_random_never_looks():
 
 def test_soft_mask_weakens_by_rank():
     layer, _ = apply(mask="soft", gamma=5.0, drop="top", rounding="nearest")  # 13 cells
-    values = layer.trace.mask[0].flatten().sort().values[:13]
+    values = layer.last.mask[0].flatten().sort().values[:13]
     torch.testing.assert_close(values, torch.arange(1, 14) / 13)
-    assert layer.trace.mask[0].flatten()[layer.trace.attention[0].argmax()] == pytest.approx(1 / 13)
+    assert layer.last.mask[0].flatten()[layer.last.attention[0].argmax()] == pytest.approx(1 / 13)
 
 
 def test_the_mask_lets_gradients_through_kept_cells_only():
     layer = DropTop(DropTopConfig(), 4, generator(0, "debias"))
     first = FIRST.clone().requires_grad_()
     layer(first, lambda: LAST, LABELS).sum().backward()
-    assert torch.equal(first.grad, layer.trace.mask[:, None].expand_as(first))
+    assert torch.equal(first.grad, layer.last.mask[:, None].expand_as(first))
 
 
 def test_the_attention_pass_leaves_no_trace():

@@ -103,8 +103,8 @@ def test_killed_at_random_moments(straight, tmp_path):
     assert digest(out) == straight
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 130), (signal.SIGINT, 130)])
-def test_asked_to_stop(straight, tmp_path, signum, code):
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop(tmp_path, signum):
     out = tmp_path / "out"
     process = subprocess.Popen(command("run", *FLAGS, "--checkpoint-seconds", "1000", "--limit", "600", "--out", out),
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
@@ -114,7 +114,7 @@ def test_asked_to_stop(straight, tmp_path, signum, code):
     asked = time.monotonic()
     process.send_signal(signum)
     _, errors = process.communicate(timeout=30)
-    assert process.returncode == code
+    assert process.returncode == 130
     assert time.monotonic() - asked < 10
     assert errors == f"droptop: interrupted; `droptop resume {out}` continues\n"
     assert len(checkpoint.newest_first(out / "seed-0/checkpoints")) == 1  # saved on the way out
@@ -176,7 +176,7 @@ def test_a_changed_config_is_refused(tmp_path):
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace("memory_batch = 32", "memory_batch = 16"))
     done = droptop("resume", run)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "config.toml has changed" in done.stderr
     (run / "config.toml").write_text(text.replace("seeds = 1", "seeds = 2"))  # more seeds are welcome
     done = droptop("resume", run)

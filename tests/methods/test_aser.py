@@ -77,6 +77,25 @@ def test_balanced_draw_takes_a_sample_of_every_class_in_turn(labels, count, seed
     assert all(t >= min(rounds - 1, h) for t, h in zip(taken, held))
 
 
+def test_balanced_draw_prefers_no_class_in_a_partial_turn():
+    buffer, random = buffer_of([0] * 2 + [1] * 9 + [2] * 40, 60), torch.Generator().manual_seed(0)
+    labels = buffer.rows["y"]
+    counts = sum(labels[balanced_draw(buffer, 4, random)[0]].bincount(minlength=3) for _ in range(3000)) / 3000
+    assert (counts - 4 / 3).abs().max() < 4 * math.sqrt(2 / 9 / 3000)
+
+
+def test_retrieval_is_random_until_the_memory_is_full():
+    learner = feed(toy_learner("aser", memory=60), toy_batches(3))
+    stream = dict(zip("xy", toy_batches(1, seed=5)[0]))
+    learner.features = lambda *parts: tuple(torch.full((len(part), 2), torch.nan) for part in parts)
+    state = learner.random["memory"].get_state()
+    retrieved = learner.retrieve(stream)
+    learner.random["memory"].set_state(state)
+    balanced_draw(learner.memory, 12, learner.random["memory"])
+    expected = learner.memory.sample(6, learner.random["memory"], fill=stream)
+    assert torch.equal(retrieved["x"], expected["x"])
+
+
 def test_balanced_draw_is_fair_within_a_class():
     buffer, random = buffer_of([0] * 8 + [1] * 2, 12), torch.Generator().manual_seed(0)
     counts = torch.zeros(12)
@@ -119,12 +138,17 @@ def test_update_lets_the_lowest_values_leave():
     stream = dict(zip("xy", toy_batches(1, size=4, seed=5)[0]))
     state = learner.random["memory"].get_state()
     before = learner.memory.rows["x"][:-1].clone()
+    stream["y"][:2] = 3  # of which the memory holds too few
+    learner.memory.rows["y"][learner.memory.rows["y"] == 3] = 2
     scarce = learner.scarce(stream["y"])
-    slots, _ = balanced_draw(learner.memory, 12, learner.random["memory"])
-    rows = learner.memory.read(slots)
-    judges, labels = torch.cat([rows["x"][6:], stream["x"][scarce]]), torch.cat([rows["y"][6:], stream["y"][scarce]])
-    rivals = torch.cat([rows["x"][:6], stream["x"]])
-    value = torch.tensor(mean_values(learner, judges, labels, rivals, torch.cat([rows["y"][:6], stream["y"]])))
+    assert scarce[:2].all()
+    panel = balanced_draw(learner.memory, 6, learner.random["memory"])[0]
+    slots = learner.memory.draw(6, learner.random["memory"], but=panel)[0]
+    assert not set(panel.tolist()) & set(slots.tolist())
+    sitting, rows = learner.memory.read(panel), learner.memory.read(slots)
+    judges, labels = torch.cat([sitting["x"], stream["x"][scarce]]), torch.cat([sitting["y"], stream["y"][scarce]])
+    rivals = torch.cat([rows["x"], stream["x"]])
+    value = torch.tensor(mean_values(learner, judges, labels, rivals, torch.cat([rows["y"], stream["y"]])))
     learner.random["memory"].set_state(state)
     learner.remember(stream | {"logits": torch.zeros(4, 4)})
     replaced = {slot for slot in range(12) if not torch.equal(before[slot], learner.memory.rows["x"][slot])}

@@ -58,7 +58,7 @@ class Trace(NamedTuple):
 
 
 class DropTop(nn.Module):
-    trace: Trace | None = None
+    last: Trace
 
     def __init__(self, config: DropTopConfig, classes: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -92,5 +92,5 @@ class DropTop(nn.Module):
         top = cell_counts(self.kappa(labels, direction), cells, uniform, rounding)
         total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
         mask = drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
-        self.trace = Trace(attention, mask)
+        self.last = Trace(attention, mask)
         return first * mask[:, None]

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import Any, Protocol
 
 from droptop.config import Config
 from droptop.engine.train import Interrupted, Progress, SeedRun
-from droptop.errors import DroptopError
+from droptop.errors import DroptopError, WorkerDied
 
 REPORT_EVERY = 0.2  # seconds between a worker's reports
 GRACE = 10.0  # seconds for workers to save and end
@@ -49,6 +50,7 @@ def work(pipe: Connection, threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
+    warnings.simplefilter("ignore")  # whoever started us has said it already
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
@@ -71,11 +73,11 @@ def work(pipe: Connection, threads: int) -> None:
             pipe.send(("interrupted", None))
             return
         except DroptopError as error:
-            pipe.send(("failed", str(error)))
+            pipe.send((type(error), str(error)))
         except OSError as error:
-            pipe.send(("failed", f"{error.filename or job.run}: {error.strerror or error}"))
+            pipe.send((WorkerDied, f"{error.filename or job.run}: {error.strerror or error}"))
         except Exception:
-            pipe.send(("failed", traceback.format_exc()))
+            pipe.send((DroptopError, traceback.format_exc()))
 
 
 @dataclass
@@ -95,7 +97,8 @@ class Pool:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs, threads), daemon=True)
-        process.start()
+        with deaf():  # until the worker can take a Ctrl-C as a request
+            process.start()
         theirs.close()
         self.workers.append(Worker(process, ours))
         self.assign(self.workers[-1])
@@ -118,7 +121,7 @@ class Pool:
         except (EOFError, ConnectionResetError):
             worker.process.join(1)
             worker.job = None
-            raise DroptopError(f"{job.name}: its process died (exit code {worker.process.exitcode})") from None
+            raise WorkerDied(f"{job.name}: its process died (exit code {worker.process.exitcode})") from None
         if kind == "progress":
             self.listener.progress(job, value)
         elif kind == "note":
@@ -130,7 +133,7 @@ class Pool:
             raise KeyboardInterrupt
         else:
             worker.job = None
-            raise DroptopError(f"{job.name}: {value}")
+            raise kind(f"{job.name}: {value}")
 
     def end(self) -> None:
         """Idle workers end by themselves; busy ones are asked to save and end, and in the last resort made to."""
@@ -153,6 +156,19 @@ class Pool:
             if worker.process.is_alive():
                 worker.process.kill()
             worker.process.join()
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """What is started here ignores Ctrl-C until it says otherwise."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -49,8 +49,8 @@ def load(out: Path) -> tuple[Command, Config]:
     if command not in ("run", "compare"):
         raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
     paths = {name: Path(options[name]) for name in ("root", "weights") if name in options}
-    names = [str(options.pop(name, None)) for name in ("data", "method", "debias")]
-    return command, override(defaults(*names), options | paths)
+    data, method, debias = (str(options.pop(name, None)) for name in ("data", "method", "debias"))
+    return command, override(defaults(data, method, debias), options | paths)
 
 
 def finished(command: Command, config: Config, out: Path) -> bool:

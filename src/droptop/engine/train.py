@@ -96,8 +96,8 @@ class SeedRun:
         kappa = kappas(learner)
         if changed := {str(group): new for group, (old, new) in enumerate(zip(before, kappa)) if old != new}:
             line["kappa"] = changed
-        if learner.debias is not None and learner.debias.trace is not None and batch.shortcut is not None:
-            line["dropped"] = shortcut_share(learner.debias.trace.mask[: len(batch.y)].cpu(), batch.shortcut)
+        if learner.trace is not None and batch.shortcut is not None and learner.config.augment == "none":
+            line["dropped"] = shortcut_share(learner.trace.mask.cpu(), batch.shortcut)  # of images as they are
         task_end = position.batch + 1 == stream.steps(batch.task)
         every = self.config.options.eval_every
         if task_end or (every and line["step"] % every == 0):
@@ -117,12 +117,12 @@ class SeedRun:
             try:
                 tensors, about = checkpoint.read(header)
             except BadCheckpoint as error:
-                self.warn(f"{error}; going back to the one before it")
+                self.warn(f"{error}; going back to what was before it")
                 continue
             if about["config"] != self.config.fingerprint():
                 raise BadRequest(f"{self.run / 'config.toml'} has changed since {header} was written")
             if not matches(self.folder / "metrics.jsonl", about["metrics"]):
-                self.warn(f"metrics.jsonl does not go with {header}; going back to the one before it")
+                self.warn(f"metrics.jsonl does not go with {header}; going back to what was before it")
                 continue
             learner.load_state_dict(tensors)
             return Position(*about["position"]), about["metrics"]["bytes"]

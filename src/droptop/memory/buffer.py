@@ -7,6 +7,7 @@ so that no step ever asks the device how many samples it kept.
 from collections.abc import Mapping
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Rows = dict[str, Tensor]  # columns by name, one row a sample
@@ -40,13 +41,15 @@ class Buffer:
     def read(self, slots: Tensor) -> Rows:
         return {name: column[slots] for name, column in self.rows.items()}
 
-    def draw(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Slots of `count` samples without replacement, and which of them are really there."""
+    def draw(self, count: int, generator: torch.Generator, but: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Slots of `count` samples without replacement, none of them in `but`; and which of them are really there."""
         keys = torch.rand(self.capacity, generator=generator, device=self.size.device)
-        keys = torch.where(self.filled(), keys, -1.0)
-        slots = keys.topk(min(count, self.capacity)).indices
-        slots = torch.nn.functional.pad(slots, (0, count - len(slots)), value=self.capacity)
-        return slots, torch.arange(count, device=slots.device) < self.size
+        wanted = self.filled()
+        if but is not None:
+            wanted = F.pad(wanted, (0, 1)).index_fill(0, but, False)[:-1]
+        best = torch.where(wanted, keys, -1.0).topk(min(count, self.capacity))
+        missing = count - len(best.indices)
+        return F.pad(best.indices, (0, missing), value=self.capacity), F.pad(best.values >= 0, (0, missing))
 
     def sample(self, count: int, generator: torch.Generator, fill: Rows) -> Rows:
         """`count` samples without replacement; where the memory holds fewer, rows of `fill` take their place, and

@@ -15,7 +15,7 @@ def weighted_draw(weights: Tensor, count: int, generator: torch.Generator, none:
     """`count` indices without replacement, each next one with probability proportional to its weight; `none` where
     there are too few. The first `count` arrivals of exponential clocks that run at these rates are such a draw."""
     clocks = torch.empty_like(weights).exponential_(generator=generator)
-    drawn = (weights / clocks).topk(min(count, len(weights))).indices
+    drawn = ((weights + 1e-12) / clocks).topk(min(count, len(weights))).indices
     return torch.nn.functional.pad(drawn, (0, count - len(drawn)), value=none)
 
 
@@ -31,6 +31,7 @@ def balanced_draw(buffer: Buffer, count: int, generator: torch.Generator) -> tup
     in_order = classes[grouped]
     turn = torch.arange(capacity, device=device) - torch.searchsorted(in_order, in_order)
     turns = torch.empty_like(turn).scatter_(0, grouped, turn)
-    order = torch.where(filled, turns + keys, torch.inf).argsort()
+    among_turn = torch.rand(capacity, generator=generator, device=device)  # no class comes first in every turn
+    order = torch.where(filled, turns + among_turn, torch.inf).argsort()
     slots = torch.nn.functional.pad(order[:count], (0, max(0, count - capacity)), value=capacity)
     return slots, torch.arange(count, device=device) < buffer.size

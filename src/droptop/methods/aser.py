@@ -3,7 +3,8 @@
 The value of a sample for another one is its KNN Shapley value (Jia et al., 2019; k = 3, Euclidean distance between
 pooled features). Once the memory is full, retrieval prefers samples that speak for the memory's own classes
 (cooperative) and against the stream's (adversarial), and update keeps samples that speak for both. Images are unmasked
-and unaugmented, BatchNorm in eval mode.
+and unaugmented, BatchNorm in eval mode. Candidates number max(1.5 a class, memory batch): with few classes all of them
+are retrieved, and it is only the update that sets ASER apart (10 classes and a memory batch of 32, say).
 
 Cost of a step beyond ER's: two forwards, each of the stream batch, the candidates and the samples they are valued by.
 """
@@ -94,20 +95,21 @@ class ASER(Learner):
                 for name, rows in super().retrieve(stream).items() if name != "there"}
 
     def remember(self, stream: Rows) -> None:
-        """Fills the memory, then lets a few of it and the stream batch compete: those of the lowest value leave."""
-        memory, batch, judges = self.memory, len(stream["y"]), self.judges
-        slots, there = balanced_draw(memory, 2 * judges, self.random["memory"])
-        rivals, panel = memory.read(slots[:judges]), memory.read(slots[judges:])
+        """Fills the memory, then lets some others of it and the stream batch compete before a class-balanced panel:
+        those of the lowest value leave."""
+        memory, batch = self.memory, len(stream["y"])
+        panel_slots, sitting = balanced_draw(memory, self.judges, self.random["memory"])
+        rival_slots, there = memory.draw(self.judges, self.random["memory"], but=panel_slots)
+        panel, rivals = memory.read(panel_slots), memory.read(rival_slots)
         of_panel, of_stream, of_rivals = self.features(panel["x"], stream["x"], rivals["x"])
-        labels, known = torch.cat([rivals["y"], stream["y"]]), F.pad(there[:judges], (0, batch), value=True)
-        judging = torch.cat([there[judges:], self.scarce(stream["y"])])
+        labels, known = torch.cat([rivals["y"], stream["y"]]), F.pad(there, (0, batch), value=True)
+        judging = torch.cat([sitting, self.scarce(stream["y"])])
         value = mean_value(torch.cat([of_panel, of_stream]), torch.cat([panel["y"], stream["y"]]), judging,
                            torch.cat([of_rivals, of_stream]), labels, known, self.config.neighbours)
-        lowest = torch.where(known, value, -torch.inf).topk(batch, largest=False).indices
+        lowest = torch.where(known, value, torch.inf).topk(batch, largest=False).indices
         leaves = torch.zeros_like(known).index_fill(0, lowest, True)
-        taken = take_places(leaves, torch.where(there[:judges], slots[:judges], memory.capacity), memory.capacity)
-        free = first_free_slots(memory, batch)
-        slots = torch.where(memory.size == memory.capacity, taken, free)
+        taken = take_places(leaves, torch.where(there, rival_slots, memory.capacity), memory.capacity)
+        slots = torch.where(memory.size == memory.capacity, taken, first_free_slots(memory, batch))
         memory.write(torch.where(self.finite, slots, memory.capacity), stream)
 
     def scarce(self, labels: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from droptop.errors import require
-from droptop.learner import Joint, Learner, LearnerConfig
+from droptop.learner import Joined, Learner, LearnerConfig
 from droptop.memory import Rows
 
 
@@ -39,11 +39,10 @@ class DERpp(Learner):
         return super().columns() | {"logits": torch.zeros(len(self.spec.classes))}
 
     def retrieve(self, stream: Rows) -> Rows:
-        filler = {name: stream[name] for name in ("x", "y")}
-        draws = [super(DERpp, self).retrieve(filler) for _ in range(2)]
+        draws = [super(DERpp, self).retrieve(stream) for _ in range(2)]
         return {name: torch.cat([draw[name] for draw in draws]) for name in draws[0]}
 
-    def loss(self, logits: Tensor, batch: Joint) -> Tensor:
+    def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         draw = self.config.memory_batch
         arrived, distilled, replayed = logits.split([batch.stream, draw, draw])
         # Where the memory held too little, a stream row stands in, and there is nothing to be true to.

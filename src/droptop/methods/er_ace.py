@@ -8,13 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from droptop.learner import Joint, Learner
+from droptop.learner import Joined, Learner
 
 
 class ERACE(Learner):
     preset = {"kappa_0": 5.0}
 
-    def loss(self, logits: Tensor, batch: Joint) -> Tensor:
+    def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         arrived, replayed = logits.split([batch.stream, len(logits) - batch.stream])
         labels = batch.y[: batch.stream]
         present = torch.zeros_like(self.seen).index_fill(0, labels, True)

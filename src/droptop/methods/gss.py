@@ -56,14 +56,14 @@ class GSS(Learner):
         """The score of every stream sample, and that of the batch as a whole."""
         count, size = self.config.gradient_batches, self.config.gradient_batch
         slots, there = self.memory.draw(count * size, self.random["memory"])
-        rows, held = self.memory.read(slots), there.float().view(count, size)
+        rows, held = self.memory.read(slots), there.view(count, size)
         # Full batches count; of a memory smaller than one batch, what there is.
         complete = held.all(1) | ((torch.arange(count, device=self.device) == 0) & held.any(1))
         weights = {name: weight.detach() for name, weight in self.model.named_parameters()}
 
         def loss(weights: dict[str, Tensor], x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
             losses = F.cross_entropy(functional_call(self.model, weights, (x,)), y, reduction="none")
-            return (losses * counted).sum()  # a cosine does not see the scale
+            return torch.where(counted, losses, 0).sum()  # a cosine does not see the scale
 
         def direction(x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
             """The gradient as one vector of length 1."""
@@ -75,7 +75,7 @@ class GSS(Learner):
             return torch.where(complete.any(), cosines.amax(), 0.1)  # an empty memory has no opinion
 
         x, y = self.normalise(stream["x"]), stream["y"]
-        everyone = torch.ones(len(y), device=self.device)
+        everyone = torch.ones_like(y, dtype=torch.bool)
         with evaluating(self.model), torch.enable_grad():
             memory = vmap(direction)(self.normalise(rows["x"]).unflatten(0, (count, size)),
                                      rows["y"].view(count, size), held)

@@ -35,8 +35,8 @@ def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
             _save(intensities(config, metrics[config.seeds[0]], title), run, "kappa")
         if any("dropped" in line for line in metrics[config.seeds[0]]):
             _save(shortcut_shares(list(metrics.values()), title), run, "shortcut")
-        maps = last_maps(config, run)
-        _save(attention_maps({summary["debias"]: maps}, title), run, "attention")
+        if (maps := last_maps(config, run)) is not None:
+            _save(attention_maps({summary["debias"]: maps}, title), run, "attention")
 
 
 def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, Any]) -> None:
@@ -47,8 +47,10 @@ def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, A
         title = f"{first['method']} on {first['data']}, {' against '.join(arms)}"
         _save(accuracy_after_tasks(arms, title), out, "accuracy")
         _save(accuracy_matrices(arms, title), out, "matrix")
-        maps = {config.options.debias: last_maps(config, run) for run, config in runs.items()}
-        _save(attention_maps(maps, title), out, "attention")
+        found = {config.options.debias: last_maps(config, run) for run, config in runs.items()}
+        maps = {arm: found_maps for arm, found_maps in found.items() if found_maps is not None}
+        if len(maps) == len(found):
+            _save(attention_maps(maps, title), out, "attention")
 
 
 def _save(figure: Figure, run: Path, name: str) -> None:
@@ -78,7 +80,8 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
         ax.set(title=f"test set: {test}", xlabel="after task", xticks=tasks)
     axes[0][0].set_ylabel("accuracy over classes seen (%)")
     axes[0][0].legend(frameon=False, loc="lower left")
-    figure.suptitle(title)
+    seeds = len(next(iter(arms.values()))["seeds"])
+    figure.suptitle(title + (f" (mean and standard error of {seeds} seeds)" if seeds > 1 else ""))
     return figure
 
 
@@ -131,8 +134,8 @@ def intensities(config: Config, lines: list[dict[str, Any]], title: str) -> Figu
                        if str(group) in line.get("kappa", {})]
             steps, values = zip((starts[task], min(config.droptop.kappa_0, gamma)), *changes)
             ax.step([*steps, last], [*values, values[-1]], where="post", color=DEBIASED, linewidth=1.5)
-            for end in starts[1:]:
-                ax.axvline(end, color="black", alpha=0.15, linewidth=0.8)
+            _mark_tasks(ax, lines)
+            ax.set_xlabel("")
             ax.set_ylabel(names[group], rotation=0, ha="right", va="center", fontsize=8)
             ax.tick_params(labelsize=6)
     axes[0][0].margins(y=0.25)
@@ -151,7 +154,8 @@ def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int =
         ax.plot(np.arange(width, len(values) + 1), np.convolve(values, np.ones(width) / width, "valid"), color=colour,
                 label=label)
     _mark_tasks(ax, seeds[0])
-    ax.set(title=f"{title}: dropped cells on the shortcut", ylabel="%", ylim=(0, None))
+    ax.set(title=f"{title}: dropped cells on the shortcut", ylim=(0, None),
+           ylabel=f"% (mean of {len(seeds)} seeds and {window} steps)")
     ax.legend(frameon=False)
     return figure
 

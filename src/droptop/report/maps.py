@@ -10,6 +10,7 @@ from droptop import checkpoint
 from droptop.config import Config
 from droptop.debias import fuse
 from droptop.engine.build import build_learner, build_stream
+from droptop.errors import BadCheckpoint
 from droptop.nets import last_map, untracked
 from droptop.results.folder import seed_folder
 
@@ -23,12 +24,16 @@ class Maps(NamedTuple):
     dropped: np.ndarray | None  # N, h, w
 
 
-def last_maps(config: Config, run: Path, count: int = 8) -> Maps:
-    """The maps of the first seed's last checkpoint, on images of its first test set, a class each in turn."""
+def last_maps(config: Config, run: Path, count: int = 8) -> Maps | None:
+    """The maps of the first seed's last checkpoint, on images of its first test set, a class each in turn; None where
+    that checkpoint is gone."""
     seed = config.seeds[0]
     stream = build_stream(config, seed)
     learner = build_learner(config, stream, seed)
-    tensors, _ = checkpoint.read(checkpoint.newest_first(seed_folder(run, seed) / "checkpoints")[0])
+    try:
+        tensors, _ = checkpoint.read(checkpoint.newest_first(seed_folder(run, seed) / "checkpoints")[0])
+    except (IndexError, BadCheckpoint):
+        return None
     learner.load_state_dict(tensors)
     test = next(iter(stream.tests.values()))
     per_class = BATCH // len(stream.spec.classes) + 1
@@ -41,9 +46,10 @@ def last_maps(config: Config, run: Path, count: int = 8) -> Maps:
         if learner.debias is not None:
             learner.debias(first, lambda: last_map(learner.model, first), labels)
         attention = fuse(first, last_map(learner.model, first))
-    trace = None if learner.debias is None else learner.debias.trace
-    dropped = None if trace is None else trace.mask[:count].cpu().numpy() == 0
-    if trace is not None and learner.debias is not None and learner.debias.config.drop != "random":
-        attention = trace.attention
+    dropped = None
+    if learner.debias is not None:
+        dropped = learner.debias.last.mask[:count].cpu().numpy() < 1  # dropped, or weakened by a soft mask
+        if learner.debias.config.drop != "random":
+            attention = learner.debias.last.attention
     return Maps(samples.x[:count].permute(0, 2, 3, 1).numpy(), [stream.spec.classes[label] for label in
                 samples.y[:count]], attention[:count].cpu().numpy(), dropped)

@@ -79,4 +79,8 @@ def answer(comparison: dict[str, Any]) -> list[str]:
         diff, interval, p = effect_cells(effect)
         spread = f" (95% interval {interval}, p {p if p.startswith('<') else '= ' + p})" if effect["ci95"] else ""
         lines.append(f"{test}: {words.get(word, word)}, {diff} points of A_avg{spread}")
+    dropped = comparison["arms"][debias].get("dropped")
+    if dropped:
+        lines.append(f"{mean_error(dropped['share'])}% of the dropped cells lay on the shortcut; "
+                     f"{mean_error(dropped['chance'])}% would have by chance")
     return lines

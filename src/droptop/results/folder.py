@@ -33,7 +33,7 @@ LOCK_WAIT = 30.0  # seconds: longer than a worker lives on after the command tha
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_atomic(path, (json.dumps(value, indent=1) + "\n").encode())
+    write_atomic(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
 
 
 def seed_folder(run: Path, seed: int) -> Path:
@@ -134,7 +134,13 @@ def seed_result(lines: list[dict[str, Any]], tasks: Tasks) -> dict[str, Any]:
         evaluations = [evaluation[name] for evaluation in after]
         tests[name] = {**metrics(evaluations, tasks), "A": accuracy_curve(evaluations),
                        "matrix": accuracy_matrix(evaluations, tasks)}
-    return {"tasks": tasks, "tests": tests}
+    result: dict[str, Any] = {"tasks": tasks, "tests": tests}
+    dropped = [line["dropped"] for line in lines if "dropped" in line]
+    if dropped:  # mean over the stream, in percent
+        result["dropped"] = {name: 100 * sum(d[name] for d in dropped) / len(dropped) for name in ("share", "chance")}
+    if moved := {group: kappa for line in lines for group, kappa in line.get("kappa", {}).items()}:
+        result["kappa"] = moved  # where the intensities ended that did not stay at kappa_0
+    return result
 
 
 def summarise(config: Config, run: Path) -> dict[str, Any]:
@@ -143,5 +149,10 @@ def summarise(config: Config, run: Path) -> dict[str, Any]:
     tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
              for test, figures in results[0]["tests"].items()}
     options = config.options
-    return {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(config.seeds),
-            "tests": tests}
+    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(config.seeds),
+               "tests": tests}
+    if all("dropped" in result for result in results):
+        summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in ("share", "chance")}
+    if config.droptop is not None and config.droptop.drop == "adaptive":
+        summary["kappa"] = [result.get("kappa", {}) for result in results]
+    return summary

@@ -57,10 +57,10 @@ def forgetting(matrix: list[list[float | None]]) -> float | None:
     return float(np.mean(lost)) if lost else None
 
 
-def worst_group(groups: Evaluation) -> float:
+def worst_group(groups: Evaluation) -> float | None:
     """The lowest accuracy of a class among the samples that follow the shortcut or contradict it."""
-    return min(_percent(correct, n) for tally in groups.values()
-               for n, correct in zip(tally["n"], tally["correct"]) if n >= SMALLEST_GROUP)
+    return min((_percent(correct, n) for tally in groups.values()
+                for n, correct in zip(tally["n"], tally["correct"]) if n >= SMALLEST_GROUP), default=None)
 
 
 def accuracy_curve(after: list[Evaluation]) -> list[float]:
@@ -76,6 +76,8 @@ def metrics(after: list[Evaluation], tasks: Tasks) -> dict[str, float | None]:
         "F_last": forgetting(accuracy_matrix(after, tasks)),
     }
     if "follow" in after[-1]:  # at the end of the stream
-        figures |= {name: accuracy({name: after[-1][name]}) for name in ("follow", "contradict")}
+        for name in ("follow", "contradict"):
+            there = sum(after[-1][name]["n"]) > 0
+            figures[name] = accuracy({name: after[-1][name]}) if there else None
         figures["worst"] = worst_group(after[-1])
     return figures
