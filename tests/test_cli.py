@@ -201,7 +201,8 @@ def test_divergence_names_task_and_batch(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("args", ["--help", "run --help", "compare --help", "resume --help", "bench --help", "--version"])
+@pytest.mark.parametrize("args", ["--help", "--version", "run --help", "compare --help", "resume --help",
+                                  "bench --help"])
 def test_help(args):
     done = droptop(*args.split())
     assert done.returncode == 0

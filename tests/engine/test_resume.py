@@ -107,7 +107,8 @@ def test_killed_at_random_moments(straight, tmp_path):
 def test_asked_to_stop(tmp_path, signum):
     out = tmp_path / "out"
     process = subprocess.Popen(command("run", *FLAGS, "--checkpoint-seconds", "1000", "--limit", "600", "--out", out),
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # as in a terminal
     while not (out / "seed-0/metrics.jsonl").exists():
         time.sleep(0.05)
     time.sleep(0.5)

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from itertools import cycle, islice
 from typing import Any
 
 import torch
@@ -10,6 +11,8 @@ from droptop.config import configure
 from droptop.engine.build import build_learner, build_stream
 from droptop.learner import Learner
 from droptop.streams import Batch
+
+WARM_UP = 3  # steps, a whole period
 
 
 def measure(data: str, methods: list[str], debias: str, steps: int, options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -20,17 +23,18 @@ def measure(data: str, methods: list[str], debias: str, steps: int, options: dic
     """
     names = [(method, arm) for method in dict.fromkeys(["er", *methods]) for arm in ("none", debias)]
     config = {name: configure(data, *name, **{k: v for k, v in options.items() if v is not None}) for name in names}
-    stream = build_stream(config[names[0]], 0)
-    learners = {name: build_learner(config[name], stream, 0) for name in names}
-    batches = [batch for _, batch in zip(range(max(steps, 3)), stream)]
-    for learner in learners.values():
-        fill(learner, stream.train.x, stream.train.y)
-        for batch in batches[:3]:
-            learner.observe(batch.x, batch.y)
+    learners, batches = {}, {}
+    for name in names:
+        stream = build_stream(config[name], 0)
+        learners[name] = build_learner(config[name], stream, 0)
+        fill(learners[name], stream.train.x, stream.train.y)
+        batches[name] = list(islice(cycle(stream), WARM_UP + steps))
+        for batch in batches[name][:WARM_UP]:
+            learners[name].observe(batch.x, batch.y)
     times: dict[tuple[str, str], list[float]] = {name: [] for name in names}
-    for batch in batches:
-        for name, learner in learners.items():
-            times[name].append(timed(learner, batch))
+    for step in range(WARM_UP, WARM_UP + steps):
+        for name in names:
+            times[name].append(timed(learners[name], batches[name][step]))
     # The probe comes every few steps: a mean over whole periods shows its cost, a median would hide it.
     mean = {name: 1000 * statistics.fmean(values) for name, values in times.items()}
     error = {name: 1000 * statistics.stdev(values) / len(values) ** 0.5 for name, values in times.items()}
