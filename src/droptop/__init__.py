@@ -9,12 +9,12 @@ from droptop.errors import BadBatch, BadCheckpoint, BadRequest, Diverged, Dropto
 from droptop.learner import Learner, LearnerConfig
 from droptop.methods import METHODS
 from droptop.results.metrics import accuracy
-from droptop.streams import STREAMS, Batch, Samples, Spec, Stream, StreamConfig
+from droptop.streams import STREAMS, Batch, Samples, Source, Spec, Stream, StreamConfig
 
 __version__ = "0.1.0"
 
 __all__ = [
     "METHODS", "STREAMS", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop", "DropTopConfig",
-    "DroptopError", "Learner", "LearnerConfig", "Samples", "Spec", "Stream", "StreamConfig", "accuracy", "compare",
-    "configure", "drop_mask", "evaluate", "fuse", "make_learner", "make_stream", "resume", "run",
+    "DroptopError", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream", "StreamConfig", "accuracy",
+    "compare", "configure", "drop_mask", "evaluate", "fuse", "make_learner", "make_stream", "resume", "run",
 ]

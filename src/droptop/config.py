@@ -22,7 +22,7 @@ from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
 from droptop.methods import METHODS
 from droptop.nets import NetConfig
-from droptop.streams import STREAMS, StreamConfig, StreamKind
+from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
 SECTIONS = ("stream", "net", "learner", "droptop")
@@ -106,7 +106,7 @@ def named(kind: str, name: str, known: dict[str, Any]) -> Any:
 
 def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
     """The configuration that these three names stand for, before anybody's own wishes."""
-    stream: StreamKind = stream_kind or named("data", data, STREAMS)
+    stream = stream_kind or find(data)
     learner: type[Learner] = named("method", method, METHODS)
     settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
     config = Config(RunOptions(data, method, debias), stream.config(), NetConfig(), learner.config_type(),

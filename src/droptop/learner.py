@@ -81,6 +81,7 @@ class Learner:
                                          weight_decay=config.weight_decay, fused=True)
         for weight in self.models.parameters() if config.momentum else ():
             self.optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         self.memory = Buffer(config.memory, self.columns(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
         self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
@@ -203,7 +204,7 @@ class Learner:
 
     def normalise(self, x: Tensor) -> Tensor:
         if x.dtype == torch.uint8:
-            x = (x.float() / 255 - self.spec.mean) / self.spec.std
+            x = (x.float() / 255 - self.mean) / self.std
         return x.contiguous(memory_format=torch.channels_last)
 
     def predict(self, x: Tensor) -> Tensor:

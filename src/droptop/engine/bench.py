@@ -10,7 +10,7 @@ import torch
 from droptop.config import configure
 from droptop.engine.build import build_learner, build_stream
 from droptop.learner import Learner
-from droptop.streams import Batch
+from droptop.streams import Batch, Source
 
 WARM_UP = 3  # steps, a whole period
 
@@ -27,7 +27,7 @@ def measure(data: str, methods: list[str], debias: str, steps: int, options: dic
     for name in names:
         stream = build_stream(config[name], 0)
         learners[name] = build_learner(config[name], stream, 0)
-        fill(learners[name], stream.train.x, stream.train.y)
+        fill(learners[name], stream.train)
         batches[name] = list(islice(cycle(stream), WARM_UP + steps))
         for batch in batches[name][:WARM_UP]:
             learners[name].observe(batch.x, batch.y)
@@ -44,13 +44,13 @@ def measure(data: str, methods: list[str], debias: str, steps: int, options: dic
              "er_ratio": mean[method, "none"] / mean["er", "none"]} for method in methods]
 
 
-def fill(learner: Learner, x: torch.Tensor, y: torch.Tensor) -> None:
+def fill(learner: Learner, train: Source) -> None:
     """Gives the memory all it can hold."""
-    rows = torch.linspace(0, len(y) - 1, learner.memory.capacity).long()
+    samples = train[torch.linspace(0, len(train) - 1, learner.memory.capacity).long()]
     held = learner.memory.rows
-    held["x"][:-1], held["y"][:-1] = x[rows].to(learner.device), y[rows].to(learner.device)
+    held["x"][:-1], held["y"][:-1] = samples.x.to(learner.device), samples.y.to(learner.device)
     learner.memory.size.fill_(learner.memory.capacity)
-    learner.memory.seen.fill_(len(y))
+    learner.memory.seen.fill_(len(train))
 
 
 def timed(learner: Learner, batch: Batch) -> float:

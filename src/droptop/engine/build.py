@@ -7,11 +7,12 @@ from droptop.config import Config, configure
 from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.methods import METHODS
-from droptop.streams import STREAMS, Stream, StreamKind
+from droptop.streams import STREAMS, Stream, StreamKind, find
 
 
 def build_stream(config: Config, seed: int) -> Stream:
-    return STREAMS[config.options.data].build(config.stream, seed, config.options.limit)
+    options = config.options
+    return find(options.data).build(config.stream, seed, options.limit, options.root)
 
 
 def build_learner(config: Config, stream: Stream, seed: int) -> Learner:
@@ -36,5 +37,5 @@ def make_learner(method: str, stream: Stream, debias: str = "droptop", seed: int
 
 def kind_of(stream: Stream) -> StreamKind:
     """How a stream is learned from: as the built-in of its name is or, with a name of its own, by the defaults."""
-    own = StreamKind(lambda *_: stream, type(stream.config), stream.spec.classes, {}, "your own")
+    own = StreamKind(lambda *_: stream, type(stream.config), {}, "your own")
     return STREAMS.get(stream.name, own)

@@ -65,7 +65,8 @@ class SeedRun:
                 self.train(stream, learner, position)
             finally:
                 self.metrics.close()
-            write_json(self.folder / "result.json", seed_result(read_metrics(self.run, self.seed), stream.tasks))
+            lines = read_metrics(self.run, self.seed)
+            write_json(self.folder / "result.json", seed_result(lines, stream.spec.classes, stream.tasks))
 
     def train(self, stream: Stream, learner: Learner, position: Position) -> None:
         clock = Clock(self.config.options.checkpoint_seconds, time.monotonic())

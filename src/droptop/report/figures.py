@@ -16,8 +16,7 @@ from matplotlib.patches import Rectangle
 
 from droptop.config import Config
 from droptop.report.maps import Maps, last_maps
-from droptop.results.folder import read_metrics
-from droptop.streams import STREAMS
+from droptop.results.folder import read_metrics, read_result
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
 STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
@@ -32,7 +31,7 @@ def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
         _save(accuracy_matrices({summary["debias"]: summary}, title), run, "matrix")
         metrics = {seed: read_metrics(run, seed) for seed in config.seeds}
         if config.droptop is not None and config.droptop.drop == "adaptive":
-            _save(intensities(config, metrics[config.seeds[0]], title), run, "kappa")
+            _save(intensities(config, read_result(run, config.seeds[0]), metrics[config.seeds[0]], title), run, "kappa")
         if any("dropped" in line for line in metrics[config.seeds[0]]):
             _save(shortcut_shares(list(metrics.values()), title), run, "shortcut")
         if (maps := last_maps(config, run)) is not None:
@@ -117,12 +116,12 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
     ax.set_xlabel("step (a vertical line ends a task)")
 
 
-def intensities(config: Config, lines: list[dict[str, Any]], title: str) -> Figure:
+def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str) -> Figure:
     """kappa' over time, a row a class from the step at which it first arrives, of the first seed."""
     assert config.droptop is not None
     per_class = config.droptop.intensity.per == "class"
-    names = STREAMS[config.options.data].classes if per_class else ("all classes",)
-    tasks = config.stream.split(len(names), config.seeds[0]) if per_class else ((0,),)
+    names = result["classes"] if per_class else ("all classes",)
+    tasks = result["tasks"] if per_class else ((0,),)
     starts = [0] + [line["step"] for line in lines if line.get("task_end")]
     gamma, last = config.droptop.gamma, lines[-1]["step"]
     figure, axes = plt.subplots(len(names), 1, figsize=(7, 0.42 * len(names) + 1.2), sharex=True, sharey=True,

@@ -126,7 +126,11 @@ def read_metrics(run: Path, seed: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (seed_folder(run, seed) / "metrics.jsonl").read_text().splitlines()]
 
 
-def seed_result(lines: list[dict[str, Any]], tasks: Tasks) -> dict[str, Any]:
+def read_result(run: Path, seed: int) -> dict[str, Any]:
+    return json.loads((seed_folder(run, seed) / "result.json").read_text())
+
+
+def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Tasks) -> dict[str, Any]:
     """The figures of one seed from its metrics."""
     after: list[dict[str, Evaluation]] = [line["eval"] for line in lines if line.get("task_end")]
     tests = {}
@@ -134,7 +138,7 @@ def seed_result(lines: list[dict[str, Any]], tasks: Tasks) -> dict[str, Any]:
         evaluations = [evaluation[name] for evaluation in after]
         tests[name] = {**metrics(evaluations, tasks), "A": accuracy_curve(evaluations),
                        "matrix": accuracy_matrix(evaluations, tasks)}
-    result: dict[str, Any] = {"tasks": tasks, "tests": tests}
+    result: dict[str, Any] = {"classes": classes, "tasks": tasks, "tests": tests}
     dropped = [line["dropped"] for line in lines if "dropped" in line]
     if dropped:  # mean over the stream, in percent
         result["dropped"] = {name: 100 * sum(d[name] for d in dropped) / len(dropped) for name in ("share", "chance")}
@@ -145,7 +149,7 @@ def seed_result(lines: list[dict[str, Any]], tasks: Tasks) -> dict[str, Any]:
 
 def summarise(config: Config, run: Path) -> dict[str, Any]:
     """One arm: every figure of every test set, a value a seed."""
-    results = [json.loads((seed_folder(run, seed) / "result.json").read_text()) for seed in config.seeds]
+    results = [read_result(run, seed) for seed in config.seeds]
     tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
              for test, figures in results[0]["tests"].items()}
     options = config.options

@@ -2,30 +2,46 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from droptop.errors import BadRequest
 from droptop.streams import fashion
-from droptop.streams.stream import Batch, Position, Samples, Spec, Stream, StreamConfig
+from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
 
-__all__ = ["STREAMS", "Batch", "Position", "Samples", "Spec", "Stream", "StreamConfig", "StreamKind"]
+__all__ = ["FAMILIES", "STREAMS", "Batch", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
+           "StreamKind", "find"]
 
 
 @dataclass(frozen=True)
 class StreamKind:
-    build: Callable[[Any, int, int | None], Stream]  # config, seed, limit
+    build: Callable[[Any, int, int | None, Path | None], Stream]  # config, seed, limit, root of the data
     config: type[StreamConfig]
-    classes: tuple[str, ...]
     preset: dict[str, Any]  # options of net and learner that suit this data
     about: str
 
 
 STREAMS: dict[str, StreamKind] = {
     "fashion": StreamKind(
-        fashion.fashion, StreamConfig, fashion.CLASSES, fashion.PRESET, "no shortcut"),
+        fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut"),
     "fashion-sticker": StreamKind(
-        fashion.fashion_sticker, fashion.StickerConfig, fashion.CLASSES, fashion.PRESET,
+        fashion.fashion_sticker, fashion.StickerConfig, fashion.PRESET,
         "a coloured sticker on the border tells the class"),
     "fashion-background": StreamKind(
-        fashion.fashion_background, fashion.ShortcutConfig, fashion.CLASSES, fashion.PRESET,
+        fashion.fashion_background, fashion.ShortcutConfig, fashion.PRESET,
         "a texture behind the garment tells the class"),
 }
+
+# Streams whose name goes on after a colon, such as `folder:PATH`: what stands there becomes a stream of its own.
+FAMILIES: dict[str, Callable[[str], StreamKind]] = {}
+
+
+def find(name: str) -> StreamKind:
+    """The stream of this name."""
+    head, colon, rest = name.partition(":")
+    if name in STREAMS:
+        return STREAMS[name]
+    if colon and rest and head in FAMILIES:
+        return FAMILIES[head](rest)
+    known = [*STREAMS, *(f"{family}:..." for family in FAMILIES)]
+    raise BadRequest(f"--data takes one of {', '.join(known)}, not {name}")

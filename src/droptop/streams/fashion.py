@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -75,7 +76,7 @@ def foreground(x: Tensor) -> Tensor:
     return x[:, 0] > 8
 
 
-def fashion(config: StreamConfig, seed: int, limit: int | None = None) -> Stream:
+def fashion(config: StreamConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     train, test = images()
     return Stream("fashion", SPEC, train, {"clean": test}, config, seed, limit)
 
@@ -92,7 +93,7 @@ def with_shortcut(name: str, paint: Paint, config: ShortcutConfig, seed: int, li
     return Stream(name, SPEC, painted, tests, config, seed, limit)
 
 
-def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None) -> Stream:
+def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     def paint(samples: Samples, correlation: float, random: torch.Generator) -> Samples:
         cues = draw_cues(samples.y, correlation, random)
         x, shortcut = add_sticker(samples.x, cues, config.sticker_size, random)
@@ -101,7 +102,8 @@ def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None) 
     return with_shortcut("fashion-sticker", paint, config, seed, limit, config.garment_brightness)
 
 
-def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = None) -> Stream:
+def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = None,
+                       root: Path | None = None) -> Stream:
     def paint(samples: Samples, correlation: float, random: torch.Generator) -> Samples:
         cues = draw_cues(samples.y, correlation, random)
         x, shortcut = add_background(samples.x, foreground(samples.x), cues, random)

@@ -4,10 +4,10 @@
         ...
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -23,8 +23,8 @@ class Spec:
     shape: tuple[int, int, int]  # channels, height, width
     classes: tuple[str, ...]
     dtype: torch.dtype = torch.uint8
-    mean: float = 0.0  # of pixels in [0, 1]
-    std: float = 1.0
+    mean: float | tuple[float, ...] = 0.0  # of pixels in [0, 1], one for all channels or one each
+    std: float | tuple[float, ...] = 1.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,15 @@ class Samples:
         follows, shortcut = self.follows, self.shortcut
         return Samples(self.x[rows], self.y[rows], None if follows is None else follows[rows],
                        None if shortcut is None else shortcut[rows])
+
+
+class Source(Protocol):
+    """Where samples come from, by row: memory (`Samples` are their own source), or a disk."""
+
+    @property
+    def y(self) -> Tensor: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Tensor) -> Samples: ...
 
 
 class Batch(NamedTuple):
@@ -90,7 +99,7 @@ class StreamConfig:
 
 
 class Stream:
-    def __init__(self, name: str, spec: Spec, train: Samples, tests: dict[str, Samples], config: StreamConfig,
+    def __init__(self, name: str, spec: Spec, train: Source, tests: Mapping[str, Source], config: StreamConfig,
                  seed: int, limit: int | None = None) -> None:
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
