@@ -13,6 +13,7 @@ from droptop.streams import STREAMS
 # One value other than the default for every option there is; a new option must be added here.
 OTHER = {
     "seeds": 3, "first_seed": 4, "threads": 2, "limit": 100, "eval_every": 7, "checkpoint_seconds": 1.5,
+    "precision": "bf16", "graphs": False, "compile": True, "parallel": 4, "deterministic": True,
     "stream.tasks": 2, "stream.class_order": "random", "stream.batch": 10, "stream.drop_last": False,
     "stream.correlation": 0.8, "stream.sticker_size": 4, "stream.garment_brightness": 0.75,
     "net.width": 8, "net.stem": "3x3/2",

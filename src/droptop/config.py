@@ -21,7 +21,7 @@ from droptop.debias import DEBIAS, DropTopConfig
 from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
 from droptop.methods import METHODS
-from droptop.nets import NetConfig
+from droptop.nets import NetConfig, Precision
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
@@ -48,6 +48,17 @@ class RunOptions:
     """Initial weights of the net, a safetensors file."""
     device: str = "cpu"
     """cpu or cuda."""
+    precision: Precision = "tf32"
+    """What the net is computed in: fp32, tf32 (matrix products rounded to 10 bits on a GPU, as torch does for
+    convolutions; fp32 on a CPU), or bf16 (autocast)."""
+    graphs: bool = True
+    """Capture steps as CUDA graphs on a GPU."""
+    compile: bool = False
+    """Compile the net: a faster step for half a minute of waiting."""
+    parallel: int | None = None
+    """Seeds in flight on a GPU at once; as many as are useful and fit its memory unless told."""
+    deterministic: bool = False
+    """The same bytes every time on a GPU, at some cost in speed."""
     threads: int = 1
     """Threads a process; part of a run's identity, since other numbers give other bits."""
     limit: int | None = None
@@ -61,6 +72,7 @@ class RunOptions:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
         require(self.first_seed >= 0, "first_seed", "a number from 0", self.first_seed)
         require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
+        require(self.parallel is None or self.parallel >= 1, "parallel", "a number of seeds from 1", self.parallel)
         require(self.limit is None or self.limit >= 1, "limit", "a number of samples from 1", self.limit)
         require(self.eval_every is None or self.eval_every >= 1, "eval_every", "a number of steps from 1",
                 self.eval_every)
@@ -94,7 +106,7 @@ class Config:
 
     def fingerprint(self) -> str:
         """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
-        free = ("seeds", "first_seed", "root", "checkpoint_seconds")
+        free = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel")
         values = {path: str(value) for path, value in flatten(self).items() if path not in free}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 

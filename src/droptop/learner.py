@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from droptop.debias import DropTop, DropTopConfig, Trace, group_losses
 from droptop.errors import BadBatch, BadRequest, Diverged, require
 from droptop.memory import Buffer, Rows, reservoir_slots
-from droptop.nets import Backbone, evaluating, last_map
+from droptop.nets import Backbone, evaluating, flat_buffers, last_map
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, crop_flip
 from droptop.streams.stream import Spec
@@ -77,6 +77,7 @@ class Learner:
         if debias is not None and debias.intensity.reference:
             self.replicas.append(copy.deepcopy(model))  # trains on the increment while `model` does on the decrement
         self.models = nn.ModuleDict(dict(zip(("model", "twin"), self.replicas)))
+        self.statistics = flat_buffers(self.models)
         self.optimizer = torch.optim.SGD(self.models.parameters(), config.lr, config.momentum,
                                          weight_decay=config.weight_decay, fused=True)
         for weight in self.models.parameters() if config.momentum else ():
@@ -98,7 +99,8 @@ class Learner:
         if not self.finite:
             self.finite.fill_(True)
             raise Diverged(f"the loss is {loss.item()} at step {self.clock['step'] + 1}; the learner is as before it")
-        self.tick(task)
+        if self.tick(task):
+            self.probe()
         return loss
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
@@ -120,16 +122,15 @@ class Learner:
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
 
-    def tick(self, task: int) -> None:
-        """Lines 17 and 18: counts the step and adjusts the intensities every p steps."""
+    def tick(self, task: int) -> bool:
+        """Line 17: counts the step; is it time to adjust the intensities, as every p steps?"""
         new_task = task != self.clock["task"]
         self.clock = {"step": self.clock["step"] + 1, "task": task,
                       "task_step": 1 if new_task else self.clock["task_step"] + 1}
-        if self.debias is not None and self.debias.adapts:
-            config = self.debias.config.intensity
-            steps = self.clock["step" if config.p_counter == "global" else "task_step"]
-            if steps % config.period == 0:
-                self.probe()
+        if self.debias is None or not self.debias.adapts:
+            return False
+        config = self.debias.config.intensity
+        return self.clock["step" if config.p_counter == "global" else "task_step"] % config.period == 0
 
     def retrieve(self, stream: Rows) -> Rows:
         """MemoryRetrieve: a random draw."""
@@ -160,9 +161,9 @@ class Learner:
     def guarded(self) -> list[Tensor]:
         """What a loss that is not finite must not leave changed, besides what `update` does not touch then."""
         if self.config.iterations == 1:
-            return list(self.models.buffers())
+            return self.statistics
         moments = [value for state in self.optimizer.state.values() for value in state.values()]
-        return [*self.models.parameters(), *self.models.buffers(), *moments]
+        return [*self.models.parameters(), *self.statistics, *moments]
 
     def update(self, loss: Tensor) -> None:
         """One step of SGD; where the loss or a gradient is not finite, weights stay as they were."""

@@ -82,7 +82,7 @@ class DropTop(nn.Module):
         called where no cell is chosen by attention."""
         samples, _, height, width = first.shape
         if self.config.drop == "random":
-            attention = first.new_zeros(samples, height, width)
+            attention = torch.zeros(samples, height, width, device=first.device)
         else:
             score = fuse if self.config.attention == "fused" else last_only
             attention = score(first.detach(), last())
@@ -93,4 +93,4 @@ class DropTop(nn.Module):
         total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
         mask = drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
         self.last = Trace(attention, mask)
-        return first * mask[:, None]
+        return first * mask[:, None].to(first.dtype)

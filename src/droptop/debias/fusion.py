@@ -1,7 +1,10 @@
 """Feature-map fusion, Eq. 4 of the DropTop paper (Kim et al., AAAI-24): where does the model look?"""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+FULL = torch.float32  # of scores, whatever the maps were computed in: cells must not tie for want of digits
 
 # Legend: B samples; c, h, w the first map; c', h', w' the last one.
 
@@ -20,10 +23,10 @@ def fuse(first: Tensor, last: Tensor) -> Tensor:
     ResNet) each map is averaged over its own channels before they are multiplied.
     """
     if first.shape[1] == last.shape[1]:
-        return (first * upsample(last, first)).mean(1)
-    return first.mean(1) * upsample(last.mean(1, keepdim=True), first).squeeze(1)
+        return (first * upsample(last, first)).mean(1, dtype=FULL)
+    return first.mean(1, dtype=FULL) * upsample(last.mean(1, keepdim=True, dtype=FULL), first).squeeze(1)
 
 
 def last_only(first: Tensor, last: Tensor) -> Tensor:
     """Attention (B, h, w) of the ablation "No MF": the upsampled last map alone."""
-    return upsample(last.mean(1, keepdim=True), first).squeeze(1)
+    return upsample(last.mean(1, keepdim=True, dtype=FULL), first).squeeze(1)

@@ -23,7 +23,9 @@ def cell_counts(percent_B: Tensor, cells: int, uniform_B: Tensor, rounding: Roun
 
 def ranks(scores: Tensor) -> Tensor:
     """0 for the highest score of a row, 1 for the next, ties in order of position."""
-    return scores.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    order = scores.argsort(dim=-1, descending=True, stable=True)
+    positions = torch.arange(scores.shape[-1], device=scores.device).expand_as(order)
+    return torch.empty_like(order).scatter_(-1, order, positions)
 
 
 def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: Tensor, soft: bool = False) -> Tensor:

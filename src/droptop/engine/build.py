@@ -22,7 +22,11 @@ def build_learner(config: Config, stream: Stream, seed: int) -> Learner:
     method = METHODS[config.options.method]
     if method.tasks is not None and len(stream.tasks) != method.tasks:
         raise BadRequest(f"--tasks takes {method.tasks} with --method {config.options.method}, not {len(stream.tasks)}")
-    return method(model, stream.spec, config.learner, config.droptop, seed=seed, device=config.options.device)
+    options = config.options
+    learner = method(model, stream.spec, config.learner, config.droptop, seed=seed, device=options.device)
+    for replica in learner.replicas:
+        nets.compute_in(replica, stream.spec.shape, options.precision, options.compile)
+    return learner
 
 
 def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:

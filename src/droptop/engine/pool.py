@@ -1,4 +1,5 @@
-"""Seeds side by side: one process a core, each with its own threads, each working through jobs one at a time.
+"""Seeds side by side. On a CPU, one process a core, each with its own threads, working through jobs one at a time; on
+a GPU, one process that has several of them in flight.
 
 Workers die with the command that started them, however it dies; on Ctrl-C or SIGTERM they save what they have and end.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from droptop.config import Config
+from droptop.engine.together import Together
 from droptop.engine.train import Interrupted, Progress, SeedRun
 from droptop.errors import DroptopError, WorkerDied
 
@@ -57,40 +59,63 @@ def work(pipe: Connection, threads: int) -> None:
     parent = parent_process()
     assert parent is not None
     threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
-    while (job := pipe.recv()) is not None:
-        last = 0.0
-
-        def report(progress: Progress) -> None:
-            nonlocal last
-            if time.monotonic() - last >= REPORT_EVERY or progress.step == progress.steps:
-                pipe.send(("progress", progress))
-                last = time.monotonic()
-
+    while (jobs := pipe.recv()) is not None:
+        options = jobs[0].config.options
+        prepare(options.device, options.deterministic)
+        runs = [SeedRun(job.config, job.run, job.seed, Reporter(pipe, number), stop.is_set,
+                        lambda text, number=number: pipe.send(("note", number, text)))  # type: ignore[misc]
+                for number, job in enumerate(jobs)]
         try:
-            SeedRun(job.config, job.run, job.seed, report, stop.is_set, lambda text: pipe.send(("note", text)))()
-            pipe.send(("done", None))
+            for run in Together(runs, options.device, stop, options.parallel).finished():
+                pipe.send(("done", runs.index(run), None))
+            pipe.send(("free", 0, None))
         except Interrupted:
-            pipe.send(("interrupted", None))
+            pipe.send(("interrupted", 0, None))
             return
         except DroptopError as error:
-            pipe.send((type(error), str(error)))
+            pipe.send((type(error), 0, str(error)))
         except OSError as error:
-            pipe.send((WorkerDied, f"{error.filename or job.run}: {error.strerror or error}"))
+            pipe.send((WorkerDied, 0, f"{error.filename or jobs[0].run}: {error.strerror or error}"))
         except Exception:
-            pipe.send((DroptopError, traceback.format_exc()))
+            pipe.send((DroptopError, 0, traceback.format_exc()))
+
+
+@dataclass
+class Reporter:
+    """Sends a job's progress to whoever started us, a few times a second."""
+
+    pipe: Connection
+    number: int
+    last: float = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if time.monotonic() - self.last >= REPORT_EVERY or progress.step == progress.steps:
+            self.pipe.send(("progress", self.number, progress))
+            self.last = time.monotonic()
+
+
+def prepare(device: str, deterministic: bool) -> None:
+    """Switches that belong to a process."""
+    import torch
+
+    if device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS has no deterministic way
+        torch.backends.cudnn.benchmark = not deterministic
+        torch.backends.cudnn.deterministic = deterministic
+        torch.use_deterministic_algorithms(deterministic)
 
 
 @dataclass
 class Worker:
     process: BaseProcess
     pipe: Connection
-    job: Job | None = None
+    jobs: Sequence[Job] | None = None
 
 
 @dataclass
 class Pool:
     listener: Listener
-    waiting: list[Job]
+    waiting: list[Sequence[Job]]  # jobs that one worker takes together
     workers: list[Worker] = field(default_factory=list)
 
     def hire(self, threads: int) -> None:
@@ -104,41 +129,43 @@ class Pool:
         self.assign(self.workers[-1])
 
     def assign(self, worker: Worker) -> None:
-        worker.job = self.waiting.pop(0) if self.waiting else None
-        worker.pipe.send(worker.job)
+        worker.jobs = self.waiting.pop(0) if self.waiting else None
+        worker.pipe.send(worker.jobs)
 
     def loop(self) -> None:
         """Until every job is done or one has failed."""
-        while busy := {worker.pipe: worker for worker in self.workers if worker.job is not None}:
+        while busy := {worker.pipe: worker for worker in self.workers if worker.jobs is not None}:
             for ready in wait(list(busy)):
                 self.hear(busy[ready])  # type: ignore[index]
 
     def hear(self, worker: Worker) -> None:
-        job = worker.job
-        assert job is not None
+        jobs = worker.jobs
+        assert jobs is not None
         try:
-            kind, value = worker.pipe.recv()
+            kind, number, value = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
             worker.process.join(1)
-            worker.job = None
-            raise WorkerDied(f"{job.name}: its process died (exit code {worker.process.exitcode})") from None
+            worker.jobs = None
+            raise WorkerDied(f"{jobs[0].name}: its process died (exit code {worker.process.exitcode})") from None
+        job = jobs[number]
         if kind == "progress":
             self.listener.progress(job, value)
         elif kind == "note":
             self.listener.note(f"{job.name}: {value}")
         elif kind == "done":
             self.listener.done(job)
+        elif kind == "free":
             self.assign(worker)
         elif kind == "interrupted":
             raise KeyboardInterrupt
         else:
-            worker.job = None
-            raise kind(f"{job.name}: {value}")
+            worker.jobs = None
+            raise kind(value)
 
     def end(self) -> None:
         """Idle workers end by themselves; busy ones are asked to save and end, and in the last resort made to."""
         for worker in self.workers:
-            if worker.job is not None:
+            if worker.jobs is not None:
                 worker.process.terminate()  # SIGTERM, which it takes as a request
             else:
                 with suppress(OSError):  # it may have ended already
@@ -149,7 +176,7 @@ class Pool:
                 try:
                     if worker.pipe.poll(0.05):
                         worker.pipe.recv()  # a full pipe must not keep it from ending
-                    elif worker.job is None:
+                    elif worker.jobs is None:
                         worker.process.join(0.05)
                 except (EOFError, OSError):
                     worker.process.join(0.5)
@@ -192,11 +219,13 @@ def run_jobs(jobs: Sequence[Job], listener: Listener, threads: int,
     """Runs every job; raises what stopped them, after everybody has saved and ended."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read by a worker when it loads torch
-    pool = Pool(listener, list(jobs))
+    # A GPU is shared best within one process; processes of a CPU take one job each.
+    on_gpu = jobs[0].config.options.device == "cuda"
+    pool = Pool(listener, [list(jobs)] if on_gpu else [[job] for job in jobs])
     try:
         with interruptible():
             try:
-                for _ in range(min(len(jobs), max(1, cores() // threads))):
+                for _ in range(min(len(pool.waiting), max(1, cores() // threads))):
                     pool.hire(threads)
                 pool.loop()
             finally:

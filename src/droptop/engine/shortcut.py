@@ -1,14 +1,16 @@
 """Is it the shortcut that gets dropped? Measured against ground truth (the paper's Figure 2)."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 
-def shortcut_share(mask_BHW: Tensor, shortcut: Tensor) -> dict[str, float]:
+def shortcut_share(mask_BHW: Tensor, shortcut: Tensor) -> Tensor:
     """What share of the dropped cells lies on the shortcut's pixels (B, height, width), and what share would if they
     were chosen at random."""
     dropped = 1 - mask_BHW
     height, width = dropped.shape[-2:]
     covered = F.adaptive_avg_pool2d(shortcut.to(dropped)[:, None], (height, width))[:, 0]
     total = dropped.sum()
-    return {"share": float((dropped * covered).sum() / total) if total > 0 else 0.0, "chance": float(covered.mean())}
+    share = torch.where(total > 0, (dropped * covered).sum() / total, 0)
+    return torch.stack([share, covered.mean()])

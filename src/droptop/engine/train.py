@@ -1,7 +1,7 @@
 """One seed of one run: stream x learner -> a folder, from wherever it stopped last time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,13 +10,16 @@ from droptop import checkpoint
 from droptop.config import Config
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.evaluate import evaluate
-from droptop.engine.shortcut import shortcut_share
+from droptop.engine.graph import GraphedSteps, Uncapturable
+from droptop.engine.resident import resident
+from droptop.engine.steps import Record, Steps
 from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError
 from droptop.learner import Learner
 from droptop.results.folder import MetricsFile, locked, matches, read_metrics, seed_folder, seed_result, write_json
-from droptop.streams import Batch, Position, Stream
+from droptop.streams import Position, Stream
 
 MAX_COST = 0.03  # share of the time that checkpoints may take
+GPU_BLOCK = 30  # steps queued on a GPU before their results are read; on a CPU nothing is queued
 
 
 class Interrupted(DroptopError):
@@ -43,8 +46,28 @@ class Clock:
         return time.monotonic() - self.last >= max(self.interval, self.cost / MAX_COST)
 
 
+class Block(NamedTuple):
+    """Batches of one task after which the device is waited for."""
+
+    task: int
+    start: int
+    stop: int
+
+
+def blocks(stream: Stream, position: Position, size: int, eval_every: int | None) -> Iterator[Block]:
+    """The rest of the stream, cut at the end of every task, where an evaluation is due, and after `size` batches."""
+    done = sum(stream.steps(task) for task in range(position.task)) + position.batch
+    for task in range(position.task, len(stream.tasks)):
+        batch = position.batch if task == position.task else 0
+        while batch < stream.steps(task):
+            left = eval_every - done % eval_every if eval_every else size
+            stop = min(batch + min(size, left), stream.steps(task))
+            yield Block(task, batch, stop)
+            done, batch = done + stop - batch, stop
+
+
 class SeedRun:
-    """Trains one seed. `stop` is asked after every step; `report` and `warn` are told what a person might read."""
+    """Trains one seed. `stop` is asked after every block; `report` and `warn` are told what a person might read."""
 
     def __init__(self, config: Config, run: Path, seed: int, report: Callable[[Progress], None],
                  stop: Callable[[], bool] = lambda: False, warn: Callable[[str], None] = lambda text: None) -> None:
@@ -52,8 +75,14 @@ class SeedRun:
         self.report, self.stop, self.warn = report, stop, warn
         self.folder = seed_folder(run, seed)
         self.checkpoints = self.folder / "checkpoints"
+        self.name = f"{config.options.debias} seed {seed}"
 
     def __call__(self) -> None:
+        for _ in self.work():
+            pass
+
+    def work(self) -> Iterator[None]:
+        """The whole run; yields while the device is busy with a block, so that another seed may queue its own."""
         with locked(self.folder):
             if (self.folder / "result.json").exists():
                 return
@@ -62,50 +91,68 @@ class SeedRun:
             position, mark = self.restore(learner)
             self.metrics = MetricsFile(self.folder / "metrics.jsonl", mark)
             try:
-                self.train(stream, learner, position)
+                yield from self.train(resident(stream, learner.device), learner, position)
             finally:
                 self.metrics.close()
             lines = read_metrics(self.run, self.seed)
             write_json(self.folder / "result.json", seed_result(lines, stream.spec.classes, stream.tasks))
 
-    def train(self, stream: Stream, learner: Learner, position: Position) -> None:
+    def train(self, stream: Stream, learner: Learner, position: Position) -> Iterator[None]:
         clock = Clock(self.config.options.checkpoint_seconds, time.monotonic())
+        step = learner.clock["step"]
+        self.report(Progress(step, len(stream), position.task, len(stream.tasks), float("nan")))
         kappa = kappas(learner)
-        self.report(Progress(learner.clock["step"], len(stream), position.task, len(stream.tasks), float("nan")))
-        for batch in stream.batches(position):
-            line, kappa = self.step(stream, learner, batch, position, kappa)
-            self.metrics.append(line)
-            last = position.batch + 1 == stream.steps(batch.task)
-            position = Position(batch.task + 1) if last else Position(batch.task, position.batch + 1)
-            self.report(Progress(line["step"], len(stream), batch.task, len(stream.tasks), line["loss"]))
+        steps = self.steps(stream, learner, position)
+        size = GPU_BLOCK if learner.device.type == "cuda" else 1
+        for block in blocks(stream, position, size, self.config.options.eval_every):
+            for batch in range(block.start, block.stop):
+                steps.advance(Position(block.task, batch))
+            yield
+            for batch, record in zip(range(block.start, block.stop), steps.read()):
+                step += 1
+                if not record.finite:
+                    raise Diverged(f"{self.name}: task {block.task}, batch {batch}: the loss is {record.loss} at step "
+                                   f"{step}; try a lower --lr")
+                last = batch + 1 == block.stop
+                self.metrics.append(self.line(step, block.task, record, kappa, stream, learner if last else None))
+                kappa = record.kappa
+            ended = block.stop == stream.steps(block.task)
+            position = Position(block.task + 1) if ended else Position(block.task, block.stop)
+            self.report(Progress(step, len(stream), block.task, len(stream.tasks), record.loss))
             finished, stopped = position.task == len(stream.tasks), self.stop()
             if finished or stopped or clock.due():
                 started = time.monotonic()
                 self.save(learner, position)
                 clock = Clock(clock.interval, time.monotonic(), time.monotonic() - started)
             if stopped and not finished:
-                raise Interrupted(f"stopped at step {line['step']}")
+                raise Interrupted(f"stopped at step {step}")
 
-    def step(self, stream: Stream, learner: Learner, batch: Batch, position: Position,
-             before: list[float]) -> tuple[dict[str, Any], list[float]]:
-        """Learns from one batch; gives its line of metrics.jsonl and the intensities after it."""
-        try:
-            loss = learner.observe(batch.x, batch.y, batch.task)
-        except Diverged as error:
-            raise Diverged(f"task {batch.task}, batch {position.batch}: {error}; try a lower --lr") from None
-        line: dict[str, Any] = {"step": learner.clock["step"], "task": batch.task, "loss": float(loss)}
-        kappa = kappas(learner)
-        if changed := {str(group): new for group, (old, new) in enumerate(zip(before, kappa)) if old != new}:
+    def steps(self, stream: Stream, learner: Learner, position: Position) -> Steps:
+        """How the learner is driven: by CUDA graphs on a GPU, unless it cannot be captured or was asked not to be."""
+        if learner.device.type == "cuda" and self.config.options.graphs:
+            try:
+                return GraphedSteps(learner, stream, position, GPU_BLOCK)
+            except Uncapturable as reason:
+                self.warn(f"{self.config.options.method} runs eagerly: it cannot be captured ({reason})")
+        return Steps(learner, stream, position, GPU_BLOCK if learner.device.type == "cuda" else 1)
+
+    def line(self, step: int, task: int, record: Record, kappa: list[float], stream: Stream,
+             learner: Learner | None) -> dict[str, Any]:
+        """A step's line of metrics.jsonl; with the learner, which is given after the last one of a block, also the
+        evaluation if one is due."""
+        line: dict[str, Any] = {"step": step, "task": task, "loss": record.loss}
+        if changed := {str(group): new for group, (old, new) in enumerate(zip(kappa, record.kappa)) if old != new}:
             line["kappa"] = changed
-        if learner.trace is not None and batch.shortcut is not None and learner.config.augment == "none":
-            line["dropped"] = shortcut_share(learner.trace.mask.cpu(), batch.shortcut)  # of images as they are
-        task_end = position.batch + 1 == stream.steps(batch.task)
-        every = self.config.options.eval_every
-        if task_end or (every and line["step"] % every == 0):
-            line["eval"] = {name: evaluate(learner, test) for name, test in stream.tests.items()}
-        if task_end:
-            line["task_end"] = True
-        return line, kappa
+        if record.dropped is not None:
+            line["dropped"] = record.dropped
+        if learner is not None:
+            every = self.config.options.eval_every
+            task_end = step == sum(stream.steps(earlier) for earlier in range(task + 1))
+            if task_end or (every and step % every == 0):
+                line["eval"] = {name: evaluate(learner, test) for name, test in stream.tests.items()}
+            if task_end:
+                line["task_end"] = True
+        return line
 
     def save(self, learner: Learner, position: Position) -> None:
         about = {"config": self.config.fingerprint(), "seed": self.seed, "position": list(position),

@@ -9,12 +9,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from droptop.errors import BadRequest, require
-from droptop.nets.backbone import Backbone, Features, evaluating, last_map, untracked
+from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, untracked
+from droptop.nets.precision import Precision, compute_in
 from droptop.nets.resnet import ResNet18, Stem
 from droptop.rng import seeded
 
-__all__ = ["Backbone", "Features", "NetConfig", "ResNet18", "build", "evaluating", "last_map", "load_weights",
-           "untracked"]
+__all__ = ["Backbone", "Features", "NetConfig", "Precision", "ResNet18", "build", "compute_in", "evaluating",
+           "flat_buffers", "last_map", "load_weights", "untracked"]
 
 
 @dataclass(frozen=True)

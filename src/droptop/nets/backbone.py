@@ -57,6 +57,18 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         model.train(was)
 
 
+def flat_buffers(model: nn.Module) -> list[Tensor]:
+    """Lays the model's buffers one after another and makes them views of that: one tensor a dtype, so that keeping or
+    restoring all of BatchNorm's statistics is one operation and not one a layer."""
+    flat = []
+    for dtype in {buffer.dtype for buffer in model.buffers()}:
+        buffers = [buffer for buffer in model.buffers() if buffer.dtype == dtype]
+        flat.append(torch.cat([buffer.flatten() for buffer in buffers]))
+        for buffer, part in zip(buffers, flat[-1].split([buffer.numel() for buffer in buffers])):
+            buffer.data = part.view_as(buffer)
+    return flat
+
+
 def last_map(model: Backbone, first: Tensor) -> Tensor:
     """The attention pass: the last map of a batch, without gradient and without a trace in the model."""
     with torch.no_grad(), untracked(model):

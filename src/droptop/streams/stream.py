@@ -124,13 +124,23 @@ class Stream:
     def __len__(self) -> int:
         return sum(self.steps(task) for task in range(len(self.tasks)))
 
+    @cached_property
+    def labels(self) -> Tensor:
+        """N: what a learner is told about each row of `train`."""
+        return self.train.y
+
     def __iter__(self) -> Iterator[Batch]:
         return self.batches()
+
+    def batch(self, position: Position) -> Batch:
+        """The batch at a position."""
+        size = self.config.batch
+        rows = self.order[position.task][position.batch * size:(position.batch + 1) * size]
+        samples = self.train[rows]
+        return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 
     def batches(self, start: Position = Position()) -> Iterator[Batch]:
         """Every batch from `start` on; the same ones whatever was read before."""
         for task in range(start.task, len(self.tasks)):
             for index in range(start.batch if task == start.task else 0, self.steps(task)):
-                rows = self.order[task][index * self.config.batch:(index + 1) * self.config.batch]
-                samples = self.train[rows]
-                yield Batch(samples.x, samples.y, task, samples.shortcut)
+                yield self.batch(Position(task, index))

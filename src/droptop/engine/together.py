@@ -1,0 +1,81 @@
+"""Several seeds in flight in one process: while the device works on one's block of steps, the others queue theirs.
+
+Each has a CUDA stream of its own, so that small kernels of one fill the gaps of another. How many fly at once is
+decided by the memory that is free. Results are those of running them one by one: they share nothing but the images.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+
+from droptop.engine.train import SeedRun
+
+MOST = 10  # seeds in flight: from five on the GPU is busy, and every one takes memory
+SPARE = 1.5  # what must be free to let another seed start, in multiples of what the largest one took
+
+
+@dataclass
+class Flight:
+    run: SeedRun
+    work: Iterator[None]
+    lane: AbstractContextManager[object]  # the CUDA stream it queues its kernels on
+
+    def queue(self) -> bool:
+        """Works until the device is busy; False once there is nothing left to do."""
+        with self.lane:
+            return next(self.work, self) is not self
+
+
+class Together:
+    """Where one fails, the others save what they have and end before its error is raised."""
+
+    def __init__(self, runs: Sequence[SeedRun], device: str, stop: threading.Event, most: int | None = None) -> None:
+        self.waiting, self.flying, self.stop = list(runs), list[Flight](), stop
+        self.on_gpu = device == "cuda"
+        self.most = most or (MOST if self.on_gpu else 1)
+        self.largest = 0  # bytes that one seed took
+        self.failures: list[Exception] = []
+
+    def finished(self) -> Iterator[SeedRun]:
+        """Runs all of them; gives each one when it is done."""
+        while self.flying or (self.waiting and not self.failures):
+            if self.waiting and not self.failures and self.room():
+                lane = torch.cuda.stream(torch.cuda.Stream()) if self.on_gpu else nullcontext()
+                run = self.waiting.pop(0)
+                self.flying.append(Flight(run, run.work(), lane))
+            for flight in list(self.flying):
+                if self.done(flight):
+                    yield flight.run
+        if self.failures:
+            raise self.failures[0]
+
+    def room(self) -> bool:
+        """May another one start?"""
+        if not self.flying or not self.on_gpu:
+            return len(self.flying) < self.most
+        return len(self.flying) < self.most and torch.cuda.mem_get_info()[0] >= SPARE * self.largest
+
+    def done(self, flight: Flight) -> bool:
+        """Lets a seed queue its next block; is it done with the last one?"""
+        before = torch.cuda.memory_reserved() if self.on_gpu else 0
+        try:
+            if flight.queue():
+                self.largest = max(self.largest, torch.cuda.memory_reserved() - before) if self.on_gpu else 0
+                return False
+        except torch.OutOfMemoryError as error:
+            if len(self.flying) == 1:
+                self.failures.append(error)
+            else:  # goes on from its last checkpoint once another one has landed
+                self.most = len(self.flying) - 1
+                self.waiting.insert(0, flight.run)
+        except Exception as error:
+            self.failures.append(error)
+            self.stop.set()
+        else:
+            self.flying.remove(flight)
+            return True
+        self.flying.remove(flight)
+        return False
