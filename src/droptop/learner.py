@@ -65,6 +65,7 @@ class Joined(NamedTuple):
 class Learner:
     config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
     preset: ClassVar[dict[str, Any]] = {}  # options the paper's appendix E gives this method
+    compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # how many tasks it must be given, if that is what it is about
 
     def __init__(self, model: Backbone, spec: Spec, config: LearnerConfig, debias: DropTopConfig | None = None, *,

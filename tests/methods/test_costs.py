@@ -13,7 +13,7 @@ COSTS = {
     "er-ace": [JOINT],
     "derpp": [(8 + 6 + 6, True)],
     "mir": [(8, True), (50, False), (50, False), JOINT],  # the virtual step, candidates before and after it
-    "gss": [JOINT, (10, True), (1, True), (8, True)],  # vmap hides its dimension: 10 batches of 10, 8 samples of 1
+    "gss": [JOINT, (10 * 10 + 8, True)],  # memory batches and stream batch
     "aser": [(6 + 8 + 6, False), JOINT, (6 + 8 + 6, False)],  # judges, stream batch, candidates
     "finetune": [(8, True)],
     "joint": [(8, True)],

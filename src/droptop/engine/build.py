@@ -25,7 +25,7 @@ def build_learner(config: Config, stream: Stream, seed: int) -> Learner:
     options = config.options
     learner = method(model, stream.spec, config.learner, config.droptop, seed=seed, device=options.device)
     for replica in learner.replicas:
-        nets.compute_in(replica, stream.spec.shape, options.precision, options.compile)
+        nets.compute_in(replica, stream.spec.shape, options.precision, options.compile and method.compiles)
     return learner
 
 

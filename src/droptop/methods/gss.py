@@ -5,7 +5,8 @@ there is room everything is stored with its score. Once the memory is full, a st
 away from all of the memory's (largest cosine below zero) may replace samples: one victim each, drawn by score, gives
 way with a probability that grows with its score. Gradients are of unmasked, unaugmented images, BatchNorm in eval mode.
 
-Cost of a step beyond ER's: forward-backwards of 100 memory samples, and of the stream batch whole and sample by sample.
+Cost of a step beyond ER's: one forward-backward of 100 memory samples and the stream batch; the gradients of samples
+and batches come out of it layer by layer.
 """
 
 from dataclasses import dataclass
@@ -13,14 +14,12 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
 
 from droptop.errors import require
 from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows, first_free_slots, weighted_draw
 from droptop.nets import evaluating
-
-CHUNK = 16  # samples whose gradients are in memory at once: each is as large as the net
+from droptop.nets.gradients import group_gradients, passed
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,7 @@ class GSS(Learner):
     config: GSSConfig
     config_type = GSSConfig
     preset = {"kappa_0": 0.5}
+    compiles = False  # gradients are read off the layers one by one
 
     def columns(self) -> Rows:
         return super().columns() | {"score": torch.zeros(())}
@@ -59,29 +59,27 @@ class GSS(Learner):
         rows, held = self.memory.read(slots), there.view(count, size)
         # Full batches count; of a memory smaller than one batch, what there is.
         complete = held.all(1) | ((torch.arange(count, device=self.device) == 0) & held.any(1))
-        weights = {name: weight.detach() for name, weight in self.model.named_parameters()}
+        batch, x = len(stream["y"]), self.normalise(torch.cat([rows["x"], stream["x"]]))
+        labels, counted = torch.cat([rows["y"], stream["y"]]), F.pad(there, (0, batch), value=True)
 
-        def loss(weights: dict[str, Tensor], x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
-            losses = F.cross_entropy(functional_call(self.model, weights, (x,)), y, reduction="none")
+        def loss(logits: Tensor) -> Tensor:
+            losses = F.cross_entropy(logits, labels, reduction="none")
             return torch.where(counted, losses, 0).sum()  # a cosine does not see the scale
 
-        def direction(x: Tensor, y: Tensor, counted: Tensor) -> Tensor:
-            """The gradient as one vector of length 1."""
-            gradient = grad(loss)(weights, x, y, counted)
-            return F.normalize(torch.cat([value.flatten() for value in gradient.values()]), dim=0)
-
-        def score(gradient: Tensor) -> Tensor:
-            cosines = torch.where(complete, memory @ gradient, -torch.inf)
-            return torch.where(complete.any(), cosines.amax(), 0.1)  # an empty memory has no opinion
-
-        x, y = self.normalise(stream["x"]), stream["y"]
-        everyone = torch.ones_like(y, dtype=torch.bool)
-        with evaluating(self.model), torch.enable_grad():
-            memory = vmap(direction)(self.normalise(rows["x"]).unflatten(0, (count, size)),
-                                     rows["y"].view(count, size), held)
-            each = vmap(lambda x, y: score(direction(x[None], y[None], everyone[:1])), chunk_size=CHUNK)(x, y)
-            whole = score(direction(x, y, everyone))
-        return each.detach(), whole.detach()
+        products = torch.zeros(batch + 1, count, device=self.device)
+        lengths, of_memory = torch.zeros(batch + 1, device=self.device), torch.zeros(count, device=self.device)
+        with evaluating(self.model):
+            for layer in passed(self.model, x, loss):
+                for memory, each in zip(group_gradients(layer, slice(0, count * size), count),
+                                        group_gradients(layer, slice(count * size, None), batch)):
+                    each = torch.cat([each, each.sum(0, keepdim=True)])  # and the batch as a whole
+                    products += each @ memory.T
+                    lengths += each.square().sum(1)
+                    of_memory += memory.square().sum(1)
+        cosines = products / (lengths[:, None] * of_memory).sqrt().clamp(min=1e-12)
+        largest = torch.where(complete, cosines, -torch.inf).amax(1)
+        score = torch.where(complete.any(), largest, 0.1)  # an empty memory has no opinion
+        return score[:-1], score[-1]
 
     def victims(self, score: Tensor, batch_score: Tensor) -> Tensor:
         """For every stream sample the slot it takes in a full memory; `capacity` where it is not taken in."""
