@@ -23,3 +23,8 @@ def dataset_folder(name: str, root: Path | None, folder: str, how: str) -> Path:
     if not path.is_dir():
         raise missing(name, path, how)
     return path
+
+
+def download_command(name: str, root: Path | None) -> str:
+    """What to type for a data set that has a public address."""
+    return f"`droptop data download {name}{'' if root is None else f' --root {root}'}`"
