@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ MOST_INSTRUCTIONS = 2_000_000  # the same file has 350,000
 LONGEST_NAME = 100
 MOST_DIMENSIONS = 8
 NUMBERS = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")  # numpy's names of them
+PLAIN = (NoneType, bool, int, float, str, bytes, list)  # what a list may hold; the dictionary also holds arrays
 
 
 class Refused(Exception):
@@ -183,6 +185,7 @@ class Machine:
     def extend(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not list:
             raise Refused("it appends to what is no list")
+        admit(items, PLAIN)
         self.stack[-1].extend(items)
 
     def update(self, items: list[Any]) -> None:
@@ -191,6 +194,7 @@ class Machine:
             raise Refused("it sets an item of what is no dictionary")
         if not all(isinstance(key, str | bytes) for key in keys):
             raise Refused("a key that is no text")
+        admit(values, (*PLAIN, Array))
         self.stack[-1].update(zip(keys, values))
 
     def build(self) -> None:
@@ -204,6 +208,12 @@ class Machine:
                 array.value = numbers_of(shape, numpy_dtype, bool(fortran), numbers)
             case _:
                 raise Refused("a state that no array of numbers has")
+
+
+def admit(values: list[Any], kinds: tuple[type, ...]) -> None:
+    """Keeps what is only good for making arrays, and whatever CIFAR's files do not have, out of what they hold."""
+    if odd := {type(value) for value in values}.difference(kinds):
+        raise Refused(f"it holds a value of type {odd.pop().__name__}, which CIFAR's files do not")
 
 
 def text_of(text: str | bytes) -> str:
