@@ -6,6 +6,7 @@ import pytest
 
 from droptop.errors import BadRequest
 from droptop.streams.idx import read_idx
+
 from formats import idx_bytes
 
 SHAPE = (5, 4, 3)

@@ -4,7 +4,10 @@ import torch
 from PIL import ImageColor
 
 from droptop import BadRequest, make_stream
+from droptop.config import to_toml
+from droptop.flags import parse
 from droptop.streams import STREAMS, mnist
+
 from formats import idx_bytes, write_mnist
 
 TRAIN, TEST = 4000, 2000
@@ -119,3 +122,10 @@ def test_check(root):
     assert mnist.check(root, lambda *step: seen.append(step)) == "4,000 + 2,000 images of 10 classes, 28 x 28"
     assert [done for done, _, _ in seen] == [0, 1, 2, 3, 4]
     assert {total for _, total, _ in seen} == {4}
+
+
+def test_colours_on_the_command_line(tmp_path):
+    config, _ = parse("run", ["--data", "biased-mnist", "--colours", SHARED, "--correlation", "0.5", "--out", "x"])
+    assert (config.stream.colours, config.stream.correlation) == (SHARED, 0.5)
+    (tmp_path / "c.toml").write_text(to_toml(config, "run"))
+    assert parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])[0] == config

@@ -11,6 +11,7 @@ import pytest
 from droptop.errors import BadRequest
 from droptop.streams import pickles
 from droptop.streams.pickles import load
+
 from formats import python2_pickle, python3_pickle
 
 RECORD = {"batch_label": "training batch 1 of 5", "labels": [6, 9, 300, 70000, -1],

@@ -6,7 +6,6 @@
 The test set is called `clean`. Files are read by `pickles`, which runs nothing of them, and must be whole.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,11 +16,10 @@ import torch
 
 from droptop.errors import BadRequest
 from droptop.streams import pickles
-from droptop.streams.root import data_root, dataset_folder, download_command
+from droptop.streams.root import Progress, data_root, dataset_folder, download_command
 from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
 
 SHAPE = (3, 32, 32)
-Progress = Callable[[int, int, str], None]  # files done, files in all, the one that comes next
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import shutil
 import ssl
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -18,13 +18,11 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from droptop.errors import BadRequest, DownloadFailed
-from droptop.streams.root import data_root
+from droptop.streams.root import Progress, data_root
 
 TIMEOUT = 30  # seconds without a byte
 ATTEMPTS = 3  # at each address
 CHUNK = 1 << 18
-
-Progress = Callable[[int, int, str], None]  # bytes so far, bytes in all (0 where nobody knows), the file
 
 
 @dataclass(frozen=True)

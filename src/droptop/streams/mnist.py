@@ -10,7 +10,6 @@ just its strokes, so these are the shortcut's pixels. Two digits may share a col
 """
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,7 @@ from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.fashion import ShortcutConfig
 from droptop.streams.idx import read_idx
-from droptop.streams.root import dataset_folder, download_command
+from droptop.streams.root import Progress, dataset_folder, download_command
 from droptop.streams.shortcuts import draw_cues
 from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
 
@@ -35,8 +34,6 @@ SPEC = Spec((3, SIDE + 2 * PADDING, SIDE + 2 * PADDING), DIGITS, mean=0.1307, st
 PARTS = {"train": 60_000, "t10k": 10_000}  # images in each
 # The paper's appendix E on the experiments of its appendix B; no augmentation, since a mirrored digit is none.
 PRESET = {"width": 64, "stem": "3x3", "lr": 0.001, "memory": 200, "augment": "none"}
-
-Progress = Callable[[int, int, str], None]  # files done, files in all, the one that comes next
 
 
 @dataclass(frozen=True)

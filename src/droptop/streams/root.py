@@ -1,9 +1,12 @@
 """Where data sets lie: `--root DIR`, else the folder that DROPTOP_DATA names, else ./data."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from droptop.errors import BadRequest
+
+Progress = Callable[[int, int, str], None]  # files or bytes done, in all (0 where nobody knows), the file at hand
 
 
 def data_root(root: Path | None) -> Path:
