@@ -9,7 +9,8 @@ no list of forbidden things to keep up to date.
     load(path) -> {"data": uint8 array, "labels": [6, 9, ...], ...}
 
 Memory stays in proportion to the file: a number of instructions at most, no array larger than its bytes, no string
-encoded twice over. (`pickle.load` in C allots its memo by the largest number in it: 10 bytes can ask for 64 GB.)
+encoded twice over. (Python's own, in C, allots its memo by the largest number in it: a file of 9 bytes can ask
+for all the memory there is.)
 """
 
 import math
@@ -25,8 +26,8 @@ import numpy as np
 
 from droptop.errors import BadRequest
 
-LARGEST_FILE = 1 << 29  # bytes; CIFAR-100's training file has 155 million, written by python 3 222 million
-MOST_INSTRUCTIONS = 2_000_000  # the same file has 350,000
+LARGEST_FILE = 1 << 29  # bytes; CIFAR-100's training file has about 155 million, written by python 3 about 222
+MOST_INSTRUCTIONS = 2_000_000  # the same file has about 200,000: two labels and a name for each of 50,000 images
 LONGEST_NAME = 100
 MOST_DIMENSIONS = 8
 NUMBERS = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")  # numpy's names of them
