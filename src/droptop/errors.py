@@ -27,6 +27,10 @@ class WorkerDied(DroptopError):
     resumable = True
 
 
+class DownloadFailed(DroptopError):
+    """A file did not come, or not the right one; what came of it is kept, and the next attempt goes on from there."""
+
+
 class BadCheckpoint(DroptopError):
     """A checkpoint that is damaged or does not belong here."""
 

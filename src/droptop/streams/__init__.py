@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest
-from droptop.streams import fashion
+from droptop.streams import cifar, fashion, mnist
 from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
 
 __all__ = ["FAMILIES", "STREAMS", "Batch", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
@@ -30,6 +30,14 @@ STREAMS: dict[str, StreamKind] = {
     "fashion-background": StreamKind(
         fashion.fashion_background, fashion.ShortcutConfig, fashion.PRESET,
         "a texture behind the garment tells the class"),
+    "split-cifar10": StreamKind(
+        cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task"),
+    "split-cifar100": StreamKind(
+        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task"),
+    "split-mnist": StreamKind(
+        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task"),
+    "biased-mnist": StreamKind(
+        mnist.biased_mnist, mnist.ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit"),
 }
 
 # Streams whose name goes on after a colon, such as `folder:PATH`: what stands there becomes a stream of its own.

@@ -18,9 +18,9 @@ def palette() -> Tensor:
     return torch.tensor([[round(255 * v) for v in colorsys.hsv_to_rgb(hue, 1, 1)] for hue in hues], dtype=torch.uint8)
 
 
-def draw_cues(labels_N: Tensor, correlation: float, generator: torch.Generator) -> Tensor:
+def draw_cues(labels_N: Tensor, correlation: float, generator: torch.Generator, cues: int = CUES) -> Tensor:
     """For each sample its own class's cue with probability `correlation`, else one of the others."""
-    other = (labels_N + torch.randint(1, CUES, labels_N.shape, generator=generator)) % CUES
+    other = (labels_N + torch.randint(1, cues, labels_N.shape, generator=generator)) % cues
     return torch.where(torch.rand(labels_N.shape, generator=generator) < correlation, labels_N, other)
 
 
