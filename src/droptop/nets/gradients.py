@@ -1,0 +1,65 @@
+"""Gradients of many groups of samples from one forward and one backward pass.
+
+A layer's gradient is what came in times the gradient of what went out, summed over samples and positions: summed over
+the samples of a group alone it is that group's. BatchNorm must be in eval mode, or no sample has a gradient of its own.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Passed(NamedTuple):
+    """A layer that a batch went through."""
+
+    layer: nn.Module
+    entered: Tensor
+    left: Tensor  # the gradient of what left it
+
+
+def passed(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor]) -> list[Passed]:
+    """The layers that have weights, in the order in which `x` goes through them, with the gradients of `loss`."""
+    seen: list[tuple[nn.Module, Tensor, Tensor]] = []
+
+    def note(layer: nn.Module, entered: Any, left: Tensor) -> None:
+        seen.append((layer, entered[0].detach(), left))
+
+    layers = [layer for layer in model.modules() if layer._parameters]
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        with torch.enable_grad():
+            gradients = torch.autograd.grad(loss(model(x)), [left for _, _, left in seen])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [Passed(layer, entered, gradient) for (layer, entered, _), gradient in zip(seen, gradients)]
+
+
+def group_gradients(at: Passed, rows: slice, groups: int) -> Iterator[Tensor]:
+    """For every weight of a layer the gradient (groups, weights) of equally many of the rows each, float32."""
+    entered, left = (part[rows].unflatten(0, (groups, -1)) for part in (at.entered, at.left))
+    layer = at.layer
+    if isinstance(layer, nn.Conv2d):
+        (down, along), kernel = layer.stride, layer.kernel_size
+        top, side = layer.padding if isinstance(layer.padding, tuple) else (0, 0)
+        padded = F.pad(entered, (side, side, top, top)) if top or side else entered
+        patches = padded.unfold(3, kernel[0], down).unfold(4, kernel[1], along)
+        yield torch.einsum("gnohw,gnchwij->gocij", left, patches).flatten(1).float()
+        if layer.bias is not None:
+            yield left.float().sum((1, 3, 4))
+    elif isinstance(layer, nn.Linear):
+        yield torch.einsum("gno,gni->goi", left, entered.to(left.dtype)).flatten(1).float()
+        if layer.bias is not None:
+            yield left.float().sum(1)
+    elif isinstance(layer, nn.BatchNorm2d):
+        assert layer.running_mean is not None
+        assert layer.running_var is not None
+        scale = (layer.running_var + layer.eps).rsqrt()[:, None, None]
+        centred = (entered.float() - layer.running_mean[:, None, None]) * scale
+        yield (left.float() * centred).sum((1, 3, 4))
+        yield left.float().sum((1, 3, 4))
+    else:
+        raise NotImplementedError(f"the gradient of single samples in a {type(layer).__name__}")
