@@ -19,6 +19,7 @@ OTHER = {
     "net.width": 8, "net.stem": "3x3/2",
     "learner.lr": 0.3, "learner.momentum": 0.9, "learner.weight_decay": 0.01, "learner.memory": 50,
     "learner.memory_batch": 16, "learner.iterations": 2, "learner.augment": "crop-flip",
+    "learner.crop_area": 0.08,
     "learner.replay_forward": "separate",
     "droptop.gamma": 3.0, "droptop.kappa_0": 1.0, "droptop.drop": "constant", "droptop.attention": "last",
     "droptop.mask": "soft", "droptop.rounding": "nearest",
