@@ -72,7 +72,7 @@ def test_from_a_stream_or_a_loader():
 
 
 @pytest.mark.parametrize(("wrong", "complaint"), [
-    ((torch.zeros(8, 3, 9, 9, dtype=torch.uint8), torch.zeros(8, dtype=torch.int64)), "batch 2: images must have shape"),
+    ((torch.zeros(8, 3, 9, 9, dtype=torch.uint8), torch.zeros(8).long()), "batch 2: images must have shape"),
     ((torch.zeros(8, 3, 16, 16), torch.zeros(8, dtype=torch.int64)), "batch 2: images must be torch.uint8"),
     ((torch.zeros(8, 3, 16, 16, dtype=torch.uint8), torch.full((8,), 4)), "batch 2: labels must lie in 0 to 3"),
     ((torch.zeros(8, 3, 16, 16, dtype=torch.uint8),), "batch 2 must be a tuple of images and labels"),
