@@ -57,9 +57,10 @@ def long_tailed(y: Tensor, tasks: Tasks, ratio: float, seed: int) -> Tensor:
     at random, as in Long-Tailed CIFAR (Cao et al., 2019)."""
     kept = torch.ones(len(y), dtype=torch.bool)
     classes = sorted(label for task in tasks for label in task)
+    by_class = y.argsort(stable=True).split(y.bincount(minlength=classes[-1] + 1).tolist())
     places = torch.randperm(len(classes), generator=generator(seed, "imbalance")).tolist()
     for label, place in zip(classes, places):
-        rows = (y == label).nonzero()[:, 0]
+        rows = by_class[label]
         share = ratio ** (-place / max(len(classes) - 1, 1))
         keep = max(1, int(len(rows) * share + 1e-6))  # 1e-6: 4900 / 7 is 700, whatever floating point says
         shuffled = torch.randperm(len(rows), generator=generator(seed, "imbalance", label))
