@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from droptop import BadRequest, Samples, Spec, Stream, StreamConfig, configure, make_stream
 from droptop.engine.build import build_stream
 from droptop.rng import generator
+from droptop.streams import Position
 from droptop.streams.order import blurred, long_tailed, noisy_labels
 
 NAMES = ("ant", "bee", "cat", "dog", "eel", "fox")
@@ -217,6 +218,9 @@ def test_noise_goes_with_the_other_options():
     wrong = (stream.labels != stream.train.y)
     assert wrong.sum() == sum(round(0.25 * len(rows)) for rows in stream.own)
     assert wrong[arrived(stream)].sum() == wrong.sum()  # all of it arrives
+    whole, rest = list(stream), list(toy_stream(2, limit=60, imbalance=3, blurry=20, label_noise=25, drop_last=False)
+                                     .batches(Position(1, 2)))  # as a run resumes
+    assert all(torch.equal(a.x, b.x) and torch.equal(a.y, b.y) for a, b in zip(whole[-len(rest):], rest, strict=True))
     own = {c: set(classes) for classes in stream.tasks for c in classes}
     assert all(told in own[true] for told, true in zip(stream.labels.tolist(), stream.train.y.tolist()))
 

@@ -117,7 +117,7 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
 
 
 def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str) -> Figure:
-    """kappa' over time, a row a class from the step at which it first arrives, of the first seed."""
+    """kappa' over time, a row a class from its task on (or its first change, where tasks blur), of the first seed."""
     assert config.droptop is not None
     per_class = config.droptop.intensity.per == "class"
     names = result["classes"] if per_class else ("all classes",)
@@ -129,7 +129,7 @@ def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, An
                                 squeeze=False, layout="constrained")
     for ax, (group, task) in zip(axes[:, 0], rows):
         changes = [(line["step"], line["kappa"][str(group)]) for line in lines if str(group) in line.get("kappa", {})]
-        start = min([starts[task], *(step for step, _ in changes)])  # where tasks blur, some classes come early
+        start = min([starts[task], *(step for step, _ in changes)])
         steps, values = zip((start, min(config.droptop.kappa_0, gamma)), *changes)
         ax.step([*steps, last], [*values, values[-1]], where="post", color=DEBIASED, linewidth=1.5)
         _mark_tasks(ax, lines)
