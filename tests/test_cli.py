@@ -5,12 +5,14 @@ import re
 import shutil
 import tomllib
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from PIL import Image
 
 from droptop.config import configure
 from droptop.engine.build import build_learner, build_stream
+from droptop.report.figures import shortcut_shares
 
 from toys import droptop
 
@@ -118,6 +120,38 @@ def test_run(args, tmp_path):
                          [3, 6, 9, 12, 15] if "--batch" in args else [2, 4, 6, 8, 10])
 
 
+def test_a_stream_of_every_difficulty(tmp_path):
+    done = droptop("run", *SHORT, "--data", "fashion", "--split", "bag,boot/0,1,dress/sandal,2", "--imbalance", "400",
+                   "--label-noise", "20", "--blurry", "40", "--limit", "90", "--batch", "15", "--eval-every", "4",
+                   "--seeds", "1", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "A_auc" in done.stdout
+    lines = [json.loads(line) for line in (tmp_path / "out/seed-0/metrics.jsonl").read_text().splitlines()]
+    result = json.loads((tmp_path / "out/seed-0/result.json").read_text())
+    assert result["tasks"] == [[8, 9], [0, 1, 3], [5, 2]]
+    figures = result["tests"]["clean"]
+    assert [[a is None for a in row] for row in figures["matrix"]] == [[j > i for j in range(3)] for i in range(3)]
+    area, before = 0.0, 0
+    for line in lines:
+        if "eval" in line:
+            tally = line["eval"]["clean"]["all"]
+            area += (line["step"] - before) * 100 * sum(tally["correct"]) / sum(tally["n"])
+            before = line["step"]
+    assert figures["A_auc"] == pytest.approx(area / before)
+    first = next(line["eval"]["clean"]["all"]["n"] for line in lines if line.get("task_end"))
+    assert first[8] == first[9] == 200
+    assert sum(first) > 400  # classes of later tasks have been seen already
+    assert first[4] == first[6] == first[7] == 0  # those left out never are
+
+
+def test_seeds_of_unequal_lengths_share_a_figure():
+    """Where the seed says which classes are rare, it also says how many batches there are."""
+    lines = [{"step": step, "dropped": {"share": 0.2, "chance": 0.1}} for step in range(1, 21)]
+    figure = shortcut_shares([lines, lines[:18]], "title", window=4)
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines[:2]] == [15, 15]
+    plt.close(figure)
+
+
 @pytest.mark.parametrize(("args", "names"), [
     ("compare --gamma 120 --out OUT", "--gamma takes a percentage"),
     ("compare --memory 0 --out OUT", "--memory takes"),
@@ -134,6 +168,7 @@ def test_run(args, tmp_path):
     ("compare --root nowhere --out OUT", "--root"),
     ("compare --limit 5 --out OUT", "--limit"),
     ("compare --tasks 3 --out OUT", "--tasks"),
+    ("compare --split bag/0,8 --out OUT", "--split takes every class once, not bag twice"),
     ("compare --stem 7x7/2-pool --debias no-fusion --out OUT", "1 x 1"),
     ("compare something --out OUT", "something"),
     ("compare --seeds", "--seeds takes a value"),

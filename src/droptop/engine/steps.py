@@ -86,7 +86,7 @@ class Steps:
         self.log.write(loss, self.learner.finite, dropped)
 
     def to_device(self, batch: Batch) -> Batch:
-        if batch.x.device == self.learner.device:
+        if batch.x.device.type == self.learner.device.type:
             return batch
         def moved(part: Tensor) -> Tensor:
             return part.pin_memory().to(self.learner.device, non_blocking=True)

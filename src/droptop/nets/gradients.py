@@ -40,7 +40,7 @@ def passed(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor]) -> lis
 
 def group_gradients(at: Passed, rows: slice, groups: int) -> Iterator[Tensor]:
     """For every weight of a layer the gradient (groups, weights) of equally many of the rows each, float32."""
-    entered, left = (part[rows].unflatten(0, (groups, -1)) for part in (at.entered, at.left))
+    entered, left = (part[rows].unflatten(0, (groups, -1)).to(at.left.dtype) for part in (at.entered, at.left))
     layer = at.layer
     if isinstance(layer, nn.Conv2d):
         (down, along), kernel = layer.stride, layer.kernel_size
@@ -51,7 +51,7 @@ def group_gradients(at: Passed, rows: slice, groups: int) -> Iterator[Tensor]:
         if layer.bias is not None:
             yield left.float().sum((1, 3, 4))
     elif isinstance(layer, nn.Linear):
-        yield torch.einsum("gno,gni->goi", left, entered.to(left.dtype)).flatten(1).float()
+        yield torch.einsum("gno,gni->goi", left, entered).flatten(1).float()
         if layer.bias is not None:
             yield left.float().sum(1)
     elif isinstance(layer, nn.BatchNorm2d):

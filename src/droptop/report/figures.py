@@ -117,26 +117,25 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
 
 
 def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str) -> Figure:
-    """kappa' over time, a row a class from the step at which it first arrives, of the first seed."""
+    """kappa' over time, a row a class from its task on (or its first change, where tasks blur), of the first seed."""
     assert config.droptop is not None
     per_class = config.droptop.intensity.per == "class"
     names = result["classes"] if per_class else ("all classes",)
     tasks = result["tasks"] if per_class else ((0,),)
     starts = [0] + [line["step"] for line in lines if line.get("task_end")]
     gamma, last = config.droptop.gamma, lines[-1]["step"]
-    figure, axes = plt.subplots(len(names), 1, figsize=(7, 0.42 * len(names) + 1.2), sharex=True, sharey=True,
+    rows = sorted((group, task) for task, groups in enumerate(tasks) for group in groups)
+    figure, axes = plt.subplots(len(rows), 1, figsize=(7, 0.42 * len(rows) + 1.2), sharex=True, sharey=True,
                                 squeeze=False, layout="constrained")
-    for task, groups in enumerate(tasks):
-        for group in groups:
-            ax = axes[group][0]
-            changes = [(line["step"], line["kappa"][str(group)]) for line in lines
-                       if str(group) in line.get("kappa", {})]
-            steps, values = zip((starts[task], min(config.droptop.kappa_0, gamma)), *changes)
-            ax.step([*steps, last], [*values, values[-1]], where="post", color=DEBIASED, linewidth=1.5)
-            _mark_tasks(ax, lines)
-            ax.set_xlabel("")
-            ax.set_ylabel(names[group], rotation=0, ha="right", va="center", fontsize=8)
-            ax.tick_params(labelsize=6)
+    for ax, (group, task) in zip(axes[:, 0], rows):
+        changes = [(line["step"], line["kappa"][str(group)]) for line in lines if str(group) in line.get("kappa", {})]
+        start = min([starts[task], *(step for step, _ in changes)])
+        steps, values = zip((start, min(config.droptop.kappa_0, gamma)), *changes)
+        ax.step([*steps, last], [*values, values[-1]], where="post", color=DEBIASED, linewidth=1.5)
+        _mark_tasks(ax, lines)
+        ax.set_xlabel("")
+        ax.set_ylabel(names[group], rotation=0, ha="right", va="center", fontsize=8)
+        ax.tick_params(labelsize=6)
     axes[0][0].margins(y=0.25)
     axes[-1][0].set_xlabel("step (a vertical line ends a task)")
     figure.suptitle(f"{title}: kappa' of seed {config.seeds[0]}, percent of the first map", fontsize=10)
@@ -145,8 +144,9 @@ def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, An
 
 def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int = 15) -> Figure:
     """Share of the dropped cells that lies on the shortcut, against chance, mean over seeds, smoothed."""
-    share = np.mean([[100 * line["dropped"]["share"] for line in lines] for lines in seeds], axis=0)
-    chance = np.mean([[100 * line["dropped"]["chance"] for line in lines] for lines in seeds], axis=0)
+    steps = min(map(len, seeds))  # seeds whose rare classes lie in other tasks may have a batch more or less
+    share, chance = (np.mean([[100 * line["dropped"][name] for line in lines[:steps]] for lines in seeds], axis=0)
+                     for name in ("share", "chance"))
     figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     for values, colour, label in ((share, DEBIASED, "dropped cells"), (chance, PLAIN, "chance")):
         width = min(window, len(values))
