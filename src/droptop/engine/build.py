@@ -7,7 +7,7 @@ from droptop.config import Config, configure
 from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.methods import METHODS
-from droptop.streams import STREAMS, Stream, StreamKind, find
+from droptop.streams import Stream, StreamKind, find
 
 
 def build_stream(config: Config, seed: int) -> Stream:
@@ -37,5 +37,7 @@ def make_learner(method: str, stream: Stream, debias: str = "droptop", seed: int
 
 def kind_of(stream: Stream) -> StreamKind:
     """How a stream is learned from: as the built-in of its name is or, with a name of its own, by the defaults."""
-    own = StreamKind(lambda *_: stream, type(stream.config), {}, "your own")
-    return STREAMS.get(stream.name, own)
+    try:
+        return find(stream.name)
+    except BadRequest:
+        return StreamKind(lambda *_: stream, type(stream.config), {}, "your own")

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest
-from droptop.streams import fashion
+from droptop.streams import fashion, folder, imagenet9
 from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
 
 __all__ = ["FAMILIES", "STREAMS", "Batch", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
@@ -21,6 +22,20 @@ class StreamKind:
     about: str
 
 
+def _imagenet9(variant: str) -> StreamKind:
+    return StreamKind(partial(imagenet9.IMAGENET9.build, imagenet9.known(variant)), imagenet9.ImageNet9Config,
+                      folder.PRESET_224, "ImageNet-9 without primates; test sets with other backgrounds")
+
+
+def _tiny_imagenet9(variant: str) -> StreamKind:
+    return StreamKind(partial(imagenet9.TINY.build, imagenet9.known(variant)), imagenet9.TinyImageNet9Config,
+                      folder.PRESET, "the same on 64 px images in its layout")
+
+
+def _folder(path: str) -> StreamKind:
+    return StreamKind(partial(folder.folder, path), folder.FolderConfig, folder.PRESET, "your own images")
+
+
 STREAMS: dict[str, StreamKind] = {
     "fashion": StreamKind(
         fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut"),
@@ -30,10 +45,16 @@ STREAMS: dict[str, StreamKind] = {
     "fashion-background": StreamKind(
         fashion.fashion_background, fashion.ShortcutConfig, fashion.PRESET,
         "a texture behind the garment tells the class"),
+    "split-imagenet9": _imagenet9("original"),
+    "split-tiny-imagenet9": _tiny_imagenet9("original"),
 }
 
 # Streams whose name goes on after a colon, such as `folder:PATH`: what stands there becomes a stream of its own.
-FAMILIES: dict[str, Callable[[str], StreamKind]] = {}
+FAMILIES: dict[str, Callable[[str], StreamKind]] = {
+    "folder": _folder,  # PATH
+    "split-imagenet9": _imagenet9,  # the variant to train on
+    "split-tiny-imagenet9": _tiny_imagenet9,
+}
 
 
 def find(name: str) -> StreamKind:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from droptop.errors import BadRequest, require
 from droptop.rng import generator
+from droptop.streams.prefetch import prefetch
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,10 @@ class Stream:
         return self.batches()
 
     def batches(self, start: Position = Position()) -> Iterator[Batch]:
-        """Every batch from `start` on; the same ones whatever was read before."""
+        """Every batch from `start` on; the same ones whatever was read before. A disk's are read ahead."""
+        return self.read(start) if isinstance(self.train, Samples) else prefetch(self.read(start))
+
+    def read(self, start: Position) -> Iterator[Batch]:
         for task in range(start.task, len(self.tasks)):
             for index in range(start.batch if task == start.task else 0, self.steps(task)):
                 rows = self.order[task][index * self.config.batch:(index + 1) * self.config.batch]
