@@ -55,10 +55,10 @@ def write(path: Path, key: str, rows: int, size: int, blocks: Iterable[Pixels]) 
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, file_size(rows, size))
             file.seek(HEADER)
-            for block in blocks:
+            for block in map(np.ascontiguousarray, blocks):
                 assert block.shape[1:] == (3, size, size)
                 table += [zlib.crc32(image) for image in block]
-                file.write(np.ascontiguousarray(block).data)
+                file.write(block.data)
             assert len(table) == rows
             sums = np.array(table, "<u4").tobytes()
             file.write(sums)
