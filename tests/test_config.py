@@ -13,11 +13,13 @@ from droptop.streams import STREAMS
 # One value other than the default for every option there is; a new option must be added here.
 OTHER = {
     "seeds": 3, "first_seed": 4, "threads": 2, "limit": 100, "eval_every": 7, "checkpoint_seconds": 1.5,
-    "stream.tasks": 2, "stream.class_order": "random", "stream.batch": 10, "stream.drop_last": False,
+    "stream.tasks": 2, "stream.class_order": "random", "stream.split": "0,1/bag,boot", "stream.imbalance": 10.0,
+    "stream.label_noise": 20.0, "stream.blurry": 30.0, "stream.batch": 10, "stream.drop_last": False,
     "stream.correlation": 0.8, "stream.sticker_size": 4, "stream.garment_brightness": 0.75,
     "net.width": 8, "net.stem": "3x3/2",
     "learner.lr": 0.3, "learner.momentum": 0.9, "learner.weight_decay": 0.01, "learner.memory": 50,
     "learner.memory_batch": 16, "learner.iterations": 2, "learner.augment": "crop-flip",
+    "learner.crop_area": 0.08,
     "learner.replay_forward": "separate",
     "droptop.gamma": 3.0, "droptop.kappa_0": 1.0, "droptop.drop": "constant", "droptop.attention": "last",
     "droptop.mask": "soft", "droptop.rounding": "nearest",

@@ -5,6 +5,7 @@ from droptop.config import configure
 from droptop.debias import DropTop, DropTopConfig, drop_mask, fuse
 from droptop.engine.build import make_learner, make_stream
 from droptop.engine.evaluate import evaluate
+from droptop.engine.free import History, learn
 from droptop.errors import BadBatch, BadCheckpoint, BadRequest, Diverged, DroptopError
 from droptop.learner import Learner, LearnerConfig
 from droptop.methods import METHODS
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "METHODS", "STREAMS", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop", "DropTopConfig",
-    "DroptopError", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream", "StreamConfig", "accuracy",
-    "compare", "configure", "drop_mask", "evaluate", "fuse", "make_learner", "make_stream", "resume", "run",
+    "DroptopError", "History", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream", "StreamConfig",
+    "accuracy", "compare", "configure", "drop_mask", "evaluate", "fuse", "learn", "make_learner", "make_stream",
+    "resume", "run",
 ]

@@ -53,7 +53,7 @@ class RunOptions:
     limit: int | None = None
     """Samples a task, for a quick look."""
     eval_every: int | None = None
-    """Evaluate every so many steps as well as after each task."""
+    """Evaluate every so many steps as well as after each task; gives A_auc, the anytime accuracy."""
     checkpoint_seconds: float = 5.0
     """Least time between checkpoints; they are rarer where writing one takes long."""
 

@@ -19,7 +19,7 @@ from droptop.errors import BadBatch, BadRequest, Diverged, require
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import Backbone, evaluating, last_map
 from droptop.rng import PURPOSES, generator
-from droptop.streams.augment import Augment, crop_flip
+from droptop.streams.augment import Augment, augment
 from droptop.streams.stream import Spec
 
 PROBE_CHUNK = 250  # memory rows a forward pass, which bounds the probe's memory
@@ -41,6 +41,8 @@ class LearnerConfig:
     """Training iterations a stream batch, each with a memory batch of its own."""
     augment: Augment = "crop-flip"
     """Augmentation of every image trained on."""
+    crop_area: float = 0.25
+    """Least share of an image that crop-resize may show."""
     replay_forward: Literal["joint", "separate"] = "joint"
     """One forward pass over stream and memory samples, or one each (BatchNorm then sees each half alone)."""
 
@@ -51,6 +53,7 @@ class LearnerConfig:
         require(self.memory >= 1, "memory", "a number of samples from 1", self.memory)
         require(self.memory_batch >= 1, "memory_batch", "a number of samples from 1", self.memory_batch)
         require(self.iterations >= 1, "iterations", "a number from 1", self.iterations)
+        require(0 < self.crop_area <= 1, "crop_area", "a share above 0 and up to 1", self.crop_area)
 
 
 class Joined(NamedTuple):
@@ -200,7 +203,7 @@ class Learner:
     # -- Images in, predictions out ------------------------------------------------------------------------------
 
     def prepare(self, x: Tensor) -> Tensor:
-        return self.normalise(crop_flip(x, self.random["augment"]) if self.config.augment == "crop-flip" else x)
+        return self.normalise(augment(x, self.config.augment, self.random["augment"], self.config.crop_area))
 
     def normalise(self, x: Tensor) -> Tensor:
         if x.dtype == torch.uint8:

@@ -1,6 +1,6 @@
 import pytest
 
-from droptop.results.metrics import accuracy, accuracy_matrix, forgetting, metrics, worst_group
+from droptop.results.metrics import accuracy, accuracy_matrix, anytime_accuracy, forgetting, metrics, worst_group
 
 TASKS = ((0, 1), (2, 3), (4, 5))
 
@@ -41,3 +41,24 @@ def test_groups():
     assert (figures["follow"], figures["contradict"], figures["worst"]) == (85, 60, 30)
     assert figures["A_last"] == pytest.approx(100 * 182 / 220)
     assert worst_group({"follow": tally([9, 8], [10, 10]), "contradict": tally([0, 4], [1, 8])}) == 50  # 1 is too few
+
+
+def test_where_tasks_blur_a_matrix_has_only_what_its_tasks_have_shown():
+    """After task 1 all classes but 0 and 1 have been seen; 2 and 3 count in A_1 but not in the matrix."""
+    after = [{"all": tally([0, 0, 5, 5, 0, 0], [0, 0, 10, 10, 0, 0])},
+             {"all": tally([0, 4, 8, 8, 1, 0], [0, 10, 10, 10, 10, 0])},
+             {"all": tally([3, 3, 7, 9, 1, 9], [10, 10, 10, 10, 10, 10])}]
+    assert accuracy_matrix(after, TASKS) == [[None, None, None], [40, 80, None], [30, 80, 50]]
+    figures = metrics(after, TASKS)
+    assert figures["A_avg"] == pytest.approx((50 + 21 / 0.4 + 32 / 0.6) / 3)
+    assert figures["F_last"] == pytest.approx(((40 - 30) + (80 - 80)) / 2)
+    assert forgetting([[None, None], [30, 90]]) is None  # the first task was never seen before the last
+
+
+def test_anytime_accuracy_by_hand():
+    assert anytime_accuracy([(10, 80), (20, 60), (30, 10)]) == pytest.approx(50)  # evenly spaced: a mean
+    assert anytime_accuracy([(10, 80), (15, 60), (30, 10)]) == pytest.approx((10 * 80 + 5 * 60 + 15 * 10) / 30)
+    assert anytime_accuracy([(10, float("nan")), (15, 60), (30, 10)]) == pytest.approx((5 * 60 + 15 * 10) / 20)
+    figures = metrics(AFTER, TASKS, [(1, AFTER[0]), (3, AFTER[1]), (7, AFTER[2])])
+    assert figures["A_auc"] == pytest.approx((1 * 80 + 2 * 75 + 4 * 340 / 6) / 7)
+    assert "A_auc" not in metrics(AFTER, TASKS)

@@ -7,7 +7,7 @@ from droptop.config import Config, configure
 from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.methods import METHODS
-from droptop.streams import Stream, StreamKind, find
+from droptop.streams import Spec, Stream, StreamConfig, StreamKind, find
 
 
 def build_stream(config: Config, seed: int) -> Stream:
@@ -15,14 +15,16 @@ def build_stream(config: Config, seed: int) -> Stream:
     return find(options.data).build(config.stream, seed, options.limit, options.root)
 
 
-def build_learner(config: Config, stream: Stream, seed: int) -> Learner:
-    model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), seed)
+def build_learner(config: Config, stream: Stream | Spec, seed: int) -> Learner:
+    """A learner for a stream or, where nobody knows of tasks, for images of some spec."""
+    spec = stream.spec if isinstance(stream, Stream) else stream
+    model = nets.build(config.net, spec.shape[0], len(spec.classes), seed)
     if config.options.weights is not None:
         nets.load_weights(model, config.options.weights)
     method = METHODS[config.options.method]
-    if method.tasks is not None and len(stream.tasks) != method.tasks:
+    if isinstance(stream, Stream) and method.tasks not in (None, len(stream.tasks)):
         raise BadRequest(f"--tasks takes {method.tasks} with --method {config.options.method}, not {len(stream.tasks)}")
-    return method(model, stream.spec, config.learner, config.droptop, seed=seed, device=config.options.device)
+    return method(model, spec, config.learner, config.droptop, seed=seed, device=config.options.device)
 
 
 def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
@@ -30,14 +32,23 @@ def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
     return build_stream(configure(data, **options), seed)
 
 
-def make_learner(method: str, stream: Stream, debias: str = "droptop", seed: int = 0, **options: Any) -> Learner:
-    """A learner by name, for a stream, built in or your own: `make_learner("er", stream, debias="none", lr=0.1)`."""
-    return build_learner(configure(stream.name, method, debias, stream_kind=kind_of(stream), **options), stream, seed)
+def make_learner(method: str, stream: Stream | Spec, debias: str = "droptop", seed: int = 0, **options: Any) -> Learner:
+    """A learner by name, for a stream, built in or your own, or for images of a spec alone: `make_learner("er", stream,
+    debias="none", lr=0.1)`."""
+    name = stream.name if isinstance(stream, Stream) else "your own"
+    return build_learner(configure(name, method, debias, stream_kind=kind_of(stream), **options), stream, seed)
 
 
-def kind_of(stream: Stream) -> StreamKind:
-    """How a stream is learned from: as the built-in of its name is or, with a name of its own, by the defaults."""
+def kind_of(stream: Stream | Spec) -> StreamKind:
+    """How a stream is learned from: as the built-in of its name is or, with a name of its own or none, by the
+    defaults."""
+    if isinstance(stream, Spec):
+        return StreamKind(no_stream, StreamConfig, {}, "images of a spec")
     try:
         return find(stream.name)
     except BadRequest:
         return StreamKind(lambda *_: stream, type(stream.config), {}, "your own")
+
+
+def no_stream(*_: Any) -> Stream:
+    raise BadRequest("a spec alone is no stream")

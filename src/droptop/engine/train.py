@@ -66,7 +66,8 @@ class SeedRun:
             finally:
                 self.metrics.close()
             lines = read_metrics(self.run, self.seed)
-            write_json(self.folder / "result.json", seed_result(lines, stream.spec.classes, stream.tasks))
+            result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+            write_json(self.folder / "result.json", result)
 
     def train(self, stream: Stream, learner: Learner, position: Position) -> None:
         clock = Clock(self.config.options.checkpoint_seconds, time.monotonic())

@@ -131,7 +131,8 @@ def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, An
             ax = axes[group][0]
             changes = [(line["step"], line["kappa"][str(group)]) for line in lines
                        if str(group) in line.get("kappa", {})]
-            steps, values = zip((starts[task], min(config.droptop.kappa_0, gamma)), *changes)
+            start = min([starts[task], *(step for step, _ in changes)])  # where tasks blur, some come early
+            steps, values = zip((start, min(config.droptop.kappa_0, gamma)), *changes)
             ax.step([*steps, last], [*values, values[-1]], where="post", color=DEBIASED, linewidth=1.5)
             _mark_tasks(ax, lines)
             ax.set_xlabel("")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from droptop import checkpoint
 from droptop.config import Config
@@ -36,10 +37,9 @@ def last_maps(config: Config, run: Path, count: int = 8) -> Maps | None:
         return None
     learner.load_state_dict(tensors)
     test = next(iter(stream.tests.values()))
-    per_class = BATCH // len(stream.spec.classes) + 1
-    by_class = [(test.y == label).nonzero()[:per_class, 0] for label in range(len(stream.spec.classes))]
-    rows = torch.stack(by_class, 1).flatten()[:BATCH]
-    samples = test[rows]
+    by_class = [(test.y == label).nonzero()[:BATCH, 0] for label in learner.seen.nonzero()[:, 0].cpu()]
+    in_turn = pad_sequence(by_class, padding_value=-1).flatten()  # -1 where a class has no more
+    samples = test[in_turn[in_turn >= 0][:BATCH]]
     labels = samples.y.to(learner.device)
     with torch.no_grad(), untracked(learner.model):
         first = learner.model.stem(learner.normalise(samples.x.to(learner.device)))

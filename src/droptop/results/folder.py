@@ -130,13 +130,15 @@ def read_result(run: Path, seed: int) -> dict[str, Any]:
     return json.loads((seed_folder(run, seed) / "result.json").read_text())
 
 
-def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Tasks) -> dict[str, Any]:
-    """The figures of one seed from its metrics."""
+def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Tasks,
+                eval_every: int | None = None) -> dict[str, Any]:
+    """The figures of one seed from its metrics; the anytime accuracy where evaluations came between tasks too."""
     after: list[dict[str, Evaluation]] = [line["eval"] for line in lines if line.get("task_end")]
     tests = {}
     for name in after[0]:
         evaluations = [evaluation[name] for evaluation in after]
-        tests[name] = {**metrics(evaluations, tasks), "A": accuracy_curve(evaluations),
+        anytime = [(line["step"], line["eval"][name]) for line in lines if "eval" in line and eval_every]
+        tests[name] = {**metrics(evaluations, tasks, anytime), "A": accuracy_curve(evaluations),
                        "matrix": accuracy_matrix(evaluations, tasks)}
     result: dict[str, Any] = {"classes": classes, "tasks": tasks, "tests": tests}
     dropped = [line["dropped"] for line in lines if "dropped" in line]

@@ -7,8 +7,12 @@ Everything else follows, exactly. Groups are "all", or "follow" and "contradict"
     A_i       accuracy over all samples of the classes seen after task i
     A_avg     mean of A_1 .. A_T;   A_last = A_T
     F_last    mean over j < T of (max over i < T of a[i][j]) - a[T][j]
+    A_auc     anytime accuracy: the area under accuracy over the classes seen against samples (in a run, steps), a mean
+
+Where tasks blur, classes are seen before their task: these count in A_i from then on, in a[i][j] from task j on.
 """
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -44,16 +48,16 @@ def accuracy(groups: Evaluation, classes: tuple[int, ...] | None = None) -> floa
 
 
 def accuracy_matrix(after: list[Evaluation], tasks: Tasks) -> list[list[float | None]]:
-    """a[i][j] from the evaluations after each task; None for j > i."""
-    return [[accuracy(groups, tasks[j]) if j <= i else None for j in range(len(tasks))]
-            for i, groups in enumerate(after)]
+    """a[i][j] from the evaluations after each task; None for j > i, and while none of task j's classes is seen."""
+    return [[accuracy(groups, classes) if j <= i and _sum(groups)[0][list(classes)].any() else None
+             for j, classes in enumerate(tasks)] for i, groups in enumerate(after)]
 
 
 def forgetting(matrix: list[list[float | None]]) -> float | None:
     """F_last; None for a stream of one task, which forgets nothing."""
-    last = len(matrix) - 1
-    lost = [max(value for row in matrix[j:last] if (value := row[j]) is not None) - (matrix[last][j] or 0.0)
-            for j in range(last)]
+    *before, last = matrix
+    known = [([a for row in before if (a := row[j]) is not None], end) for j, end in enumerate(last)]
+    lost = [max(values) - end for values, end in known if values and end is not None]
     return float(np.mean(lost)) if lost else None
 
 
@@ -68,13 +72,25 @@ def accuracy_curve(after: list[Evaluation]) -> list[float]:
     return [accuracy(groups) for groups in after]
 
 
-def metrics(after: list[Evaluation], tasks: Tasks) -> dict[str, float | None]:
-    """The figures of one test set from its evaluations after each task."""
+def anytime_accuracy(curve: Sequence[tuple[int, float]]) -> float:
+    """A_auc of (samples seen, accuracy) pairs: each measurement stands for all samples since the one before it, as in
+    i-Blurry (Koh et al., 2022), whose sum this is where measurements are evenly spaced."""
+    places, values = np.array(curve, dtype=float).T
+    known = ~np.isnan(values)  # nothing to measure on: the classes seen so far are not in the test set
+    weights = np.diff(places, prepend=0)[known]
+    return float(np.average(values[known], weights=weights)) if known.any() else float("nan")
+
+
+def metrics(after: list[Evaluation], tasks: Tasks,
+            anytime: Sequence[tuple[int, Evaluation]] = ()) -> dict[str, float | None]:
+    """The figures of one test set from its evaluations after each task and, for A_auc, at any step."""
     figures: dict[str, float | None] = {
         "A_avg": float(np.mean(accuracy_curve(after))),
         "A_last": accuracy(after[-1]),
         "F_last": forgetting(accuracy_matrix(after, tasks)),
     }
+    if anytime:
+        figures["A_auc"] = anytime_accuracy([(step, accuracy(groups)) for step, groups in anytime])
     if "follow" in after[-1]:  # at the end of the stream
         for name in ("follow", "contradict"):
             there = sum(after[-1][name]["n"]) > 0

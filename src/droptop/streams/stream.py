@@ -14,6 +14,7 @@ from torch import Tensor
 
 from droptop.errors import BadRequest, require
 from droptop.rng import generator
+from droptop.streams.order import blurred, long_tailed, noisy_labels, split_classes
 from droptop.streams.prefetch import prefetch
 
 
@@ -72,31 +73,28 @@ class Position(NamedTuple):
 @dataclass(frozen=True)
 class StreamConfig:
     tasks: int = 5
-    """Tasks the classes are split into, evenly."""
+    """Tasks the classes are split into, evenly; 0: two classes a task, the last may have one."""
     class_order: str = "natural"
-    """Order in which classes arrive: natural, random (by the seed), or labels such as 3,1,0,2."""
+    """Order in which classes arrive: natural, random (by the seed), or all of them by label or name (3,1,0,2)."""
+    split: str | None = None
+    """Classes of each task by label or name (0,1/2,3), instead of tasks and class order; others are left out."""
+    imbalance: float = 1.0
+    """Long-tailed training data: the most frequent class over the least, exponential in between, order by the seed."""
+    label_noise: float = 0.0
+    """Percent of a task's training labels that are wrong: another class of that task, all alike."""
+    blurry: float = 0.0
+    """Percent of each task's samples that swap places with samples of other tasks, as in i-Blurry."""
     batch: int = 32
     """Samples a step."""
     drop_last: bool = True
     """Leave out a task's last batch where it is not full."""
 
     def __post_init__(self) -> None:
-        require(self.tasks >= 1, "tasks", "a number of tasks from 1", self.tasks)
+        require(self.tasks >= 0, "tasks", "a number of tasks from 1, or 0 for two classes a task", self.tasks)
+        require(1 <= self.imbalance < float("inf"), "imbalance", "a ratio from 1", self.imbalance)
+        require(0 <= self.label_noise <= 100, "label_noise", "a percentage from 0 to 100", self.label_noise)
+        require(0 <= self.blurry <= 100, "blurry", "a percentage from 0 to 100", self.blurry)
         require(self.batch >= 1, "batch", "a number of samples from 1", self.batch)
-
-    def split(self, classes: int, seed: int) -> tuple[tuple[int, ...], ...]:
-        """The classes of each task."""
-        if self.class_order == "natural":
-            order = list(range(classes))
-        elif self.class_order == "random":
-            order = torch.randperm(classes, generator=generator(seed, "classes")).tolist()
-        else:
-            order = [int(label) if label.strip().isdigit() else -1 for label in self.class_order.split(",")]
-            require(sorted(order) == list(range(classes)), "class_order",
-                    f"natural, random, or the labels 0 to {classes - 1} in some order", self.class_order)
-        require(classes % self.tasks == 0, "tasks", f"a divisor of the {classes} classes", self.tasks)
-        size = classes // self.tasks
-        return tuple(tuple(order[start:start + size]) for start in range(0, classes, size))
 
 
 class Stream:
@@ -104,18 +102,29 @@ class Stream:
                  seed: int, limit: int | None = None) -> None:
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
-        self.tasks = config.split(len(spec.classes), seed)
+        self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
                 raise BadRequest(f"task {task} of {name} has {len(self.order[task])} samples, fewer than one batch of "
-                                 f"{config.batch}: raise --limit, lower --batch or pass --no-drop-last")
+                                 f"{config.batch}: raise --limit, lower --batch or --imbalance, or pass --no-drop-last")
+
+    @cached_property
+    def own(self) -> list[Tensor]:
+        """For each task the rows of its classes in `train`, as many as arrive, shuffled."""
+        kept = long_tailed(self.train.y, self.tasks, self.config.imbalance, self.seed)
+        rows = [(torch.isin(self.train.y, torch.tensor(classes)) & kept).nonzero()[:, 0] for classes in self.tasks]
+        shuffled = [r[torch.randperm(len(r), generator=generator(self.seed, "order", t))] for t, r in enumerate(rows)]
+        return [r[: self.limit] for r in shuffled]
 
     @cached_property
     def order(self) -> list[Tensor]:
         """For each task the rows of `train` in the order in which they arrive."""
-        rows = [torch.isin(self.train.y, torch.tensor(classes)).nonzero()[:, 0] for classes in self.tasks]
-        shuffled = [r[torch.randperm(len(r), generator=generator(self.seed, "order", t))] for t, r in enumerate(rows)]
-        return [r[: self.limit] for r in shuffled]
+        return blurred(self.own, self.config.blurry, self.seed)
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """N: what the learner is told of each row of `train`, whose own labels are the truth."""
+        return noisy_labels(self.train.y, self.own, self.tasks, self.config.label_noise, self.seed)
 
     def steps(self, task: int) -> int:
         """Batches of a task."""
@@ -137,4 +146,4 @@ class Stream:
             for index in range(start.batch if task == start.task else 0, self.steps(task)):
                 rows = self.order[task][index * self.config.batch:(index + 1) * self.config.batch]
                 samples = self.train[rows]
-                yield Batch(samples.x, samples.y, task, samples.shortcut)
+                yield Batch(samples.x, self.labels[rows], task, samples.shortcut)
