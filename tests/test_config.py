@@ -105,7 +105,8 @@ def test_toml_takes_short_names_too(tmp_path):
 def test_every_combination_of_names(data, method, debias):
     config = configure(data, method, debias)
     assert (config.droptop is None) == (debias == "none")
-    assert (config.learner.lr, config.net.stem, config.learner.augment) == (0.05, "7x7/2", "none")  # the stream's
+    own = STREAMS[data].preset
+    assert (config.learner.lr, config.net.stem, config.learner.augment) == (own["lr"], own["stem"], own["augment"])
     assert parse("run", ["--data", data, f"--method={method}", "--debias", debias, "--out", "x"])[0] == config
 
 
