@@ -1,7 +1,7 @@
 """Folders of images, decoded once: a file of pixels in $DROPTOP_CACHE, else $XDG_CACHE_HOME/droptop, else
 ~/.cache/droptop.
 
-A file's name is a hash of everything its pixels depend on: how they are made, and each file's relative path, length
+A file's name is a hash of everything its pixels depend on: how they are made, and each image's relative path, length
 and time of change (to the nanosecond). Hashing the bytes would cost as much as decoding them; so an image that is
 overwritten in place, with the same length and its old time put back, is the one change that goes unnoticed.
 
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import PIL
 import torch
 from PIL import Image, ImageOps
 from torch import Tensor
@@ -61,7 +62,7 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        digest = hashlib.sha256(f"{stored.FORMAT}\n{self.size}\n{self.how}\n".encode())
+        digest = hashlib.sha256(f"{stored.FORMAT}\n{PIL.__version__}\n{self.size}\n{self.how}\n".encode())
         digest.update(np.array(self.rows, "<i8").tobytes())
         for name in self.files:
             path = f"{self.home}/{name}"
@@ -96,10 +97,11 @@ def source(recipe: Recipe, y: Tensor, room: Room) -> Source:
     kept = Stored(decoded(recipe), y)
     if not room.take(kept.nbytes):
         return kept
+    rows = torch.arange(len(kept))
     try:
-        return kept[torch.arange(len(kept))]
+        return kept[rows]
     except BadCache:  # which has removed the file
-        return source(recipe, y, Room(kept.nbytes))
+        return Stored(decoded(recipe), y)[rows]
 
 
 def decoded(recipe: Recipe) -> Path:

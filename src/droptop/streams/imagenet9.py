@@ -155,4 +155,4 @@ IMAGENET9 = Kind(
     "https://github.com/MadryLab/backgrounds_challenge in the folder imagenet9")
 TINY = Kind(
     "split-tiny-imagenet9", "tiny-in9", ("tiny-in9", ""), 1,
-    "put small images there in ImageNet-9's layout, original/{train,val}/00_dog and so on, with masks/ beside original/")
+    "put small images there in ImageNet-9's layout, original/{train,val}/00_dog and so on, masks/ beside original/")

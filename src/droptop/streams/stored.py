@@ -31,7 +31,7 @@ from torch import Tensor
 from droptop.errors import DroptopError
 from droptop.streams.stream import Samples
 
-FORMAT = 1
+FORMAT = 1  # raise it when images are laid out or made in another way
 HEADER = 4096
 
 Pixels = NDArray[np.uint8]
