@@ -7,7 +7,7 @@ from droptop.config import Config, configure
 from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.methods import METHODS
-from droptop.streams import STREAMS, Spec, Stream, StreamConfig, StreamKind, find
+from droptop.streams import Spec, Stream, StreamConfig, StreamKind, find
 
 
 def build_stream(config: Config, seed: int) -> Stream:
@@ -48,8 +48,10 @@ def kind_of(stream: Stream | Spec) -> StreamKind:
     defaults."""
     if isinstance(stream, Spec):
         return StreamKind(no_stream, StreamConfig, {}, "images of a spec")
-    own = StreamKind(lambda *_: stream, type(stream.config), {}, "your own")
-    return STREAMS.get(stream.name, own)
+    try:
+        return find(stream.name)
+    except BadRequest:
+        return StreamKind(lambda *_: stream, type(stream.config), {}, "your own")
 
 
 def no_stream(*_: Any) -> Stream:

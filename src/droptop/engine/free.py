@@ -39,7 +39,7 @@ class History:
     def measure(self, learner: Learner, samples: int, tests: Mapping[str, Source]) -> None:
         self.samples.append(samples)
         for name, test in tests.items():
-            self.evaluations.setdefault(name, []).append(evaluate_seen(learner, test))
+            self.evaluations.setdefault(name, []).append(evaluate(learner, test))
 
 
 def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source], every: int = 1000) -> History:
@@ -69,11 +69,3 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
     if history.samples[-1:] != [samples]:
         history.measure(learner, samples, tests)
     return history
-
-
-def evaluate_seen(learner: Learner, test: Source) -> Evaluation:
-    """As `evaluate`, and counts of 0 where the test set has no class that was seen."""
-    if learner.seen.cpu()[test.y].any():
-        return evaluate(learner, test)
-    nothing = [0] * len(learner.spec.classes)
-    return {"all": {"n": nothing, "correct": nothing}}

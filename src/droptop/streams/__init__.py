@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest
-from droptop.streams import cifar, fashion, mnist
+from droptop.streams import cifar, fashion, folder, imagenet9, mnist
 from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
 
 __all__ = ["FAMILIES", "STREAMS", "Batch", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
@@ -19,6 +20,20 @@ class StreamKind:
     config: type[StreamConfig]
     preset: dict[str, Any]  # options of net and learner that suit this data
     about: str
+
+
+def _imagenet9(variant: str) -> StreamKind:
+    return StreamKind(partial(imagenet9.IMAGENET9.build, imagenet9.known(variant)), imagenet9.ImageNet9Config,
+                      folder.PRESET_224, "ImageNet-9 without primates; test sets with other backgrounds")
+
+
+def _tiny_imagenet9(variant: str) -> StreamKind:
+    return StreamKind(partial(imagenet9.TINY.build, imagenet9.known(variant)), imagenet9.TinyImageNet9Config,
+                      folder.PRESET, "the same on 64 px images in its layout")
+
+
+def _folder(path: str) -> StreamKind:
+    return StreamKind(partial(folder.folder, path), folder.FolderConfig, folder.PRESET, "your own images")
 
 
 STREAMS: dict[str, StreamKind] = {
@@ -38,10 +53,16 @@ STREAMS: dict[str, StreamKind] = {
         mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task"),
     "biased-mnist": StreamKind(
         mnist.biased_mnist, mnist.ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit"),
+    "split-imagenet9": _imagenet9("original"),
+    "split-tiny-imagenet9": _tiny_imagenet9("original"),
 }
 
 # Streams whose name goes on after a colon, such as `folder:PATH`: what stands there becomes a stream of its own.
-FAMILIES: dict[str, Callable[[str], StreamKind]] = {}
+FAMILIES: dict[str, Callable[[str], StreamKind]] = {
+    "folder": _folder,  # PATH
+    "split-imagenet9": _imagenet9,  # the variant to train on
+    "split-tiny-imagenet9": _tiny_imagenet9,
+}
 
 
 def find(name: str) -> StreamKind:

@@ -15,6 +15,7 @@ from torch import Tensor
 from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.order import blurred, long_tailed, noisy_labels, split_classes
+from droptop.streams.prefetch import prefetch
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,10 @@ class Stream:
         return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 
     def batches(self, start: Position = Position()) -> Iterator[Batch]:
-        """Every batch from `start` on; the same ones whatever was read before."""
+        """Every batch from `start` on; the same ones whatever was read before. A disk's are read ahead."""
+        return self.read(start) if isinstance(self.train, Samples) else prefetch(self.read(start))
+
+    def read(self, start: Position) -> Iterator[Batch]:
         for task in range(start.task, len(self.tasks)):
             for index in range(start.batch if task == start.task else 0, self.steps(task)):
                 yield self.batch(Position(task, index))

@@ -1,0 +1,39 @@
+"""Looking at every file of a set: does each image decode, does each mask fit? One bad file does not hide the others."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from droptop.errors import BadRequest
+from droptop.streams.cache import Progress, in_parallel, read_image
+from droptop.streams.scenes import Scenes
+from droptop.streams.tree import Part
+
+R = TypeVar("R")
+
+
+def check_images(part: Part, what: str, progress: Progress) -> str:
+    """How many images there are, all of which decode."""
+    look(lambda row: read_image(part.path(row)).size, range(len(part)), what, progress)
+    counts = ", ".join(f"{name} {len(rows)}" for name, rows in zip(part.classes, part.rows_of))
+    return f"{what}: {len(part)} images decode ({counts})"
+
+
+def check_scenes(scenes: Scenes, what: str, progress: Progress) -> str:
+    """How many masks there are, all of which fit their images."""
+    empty = look(lambda row: not scenes.read(row)[1].any(), range(len(scenes.complete().part)), what, progress)
+    return f"{what}: {len(empty)} masks fit their images" + (f", {sum(empty)} of them are empty" if any(empty) else "")
+
+
+def look(work: Callable[[int], R], rows: Sequence[int], what: str, progress: Progress) -> list[R]:
+    """What `work` says of each row; or what the first one that it refuses is refused for, and how many more are."""
+    def told(row: int) -> R | BadRequest:
+        try:
+            return work(row)
+        except BadRequest as error:
+            return error
+
+    answers = [answer for some in in_parallel(told, rows, progress, what) for answer in some]
+    errors = [answer for answer in answers if isinstance(answer, BadRequest)]
+    if errors:
+        raise BadRequest(f"{errors[0]}" + (f"; and {len(errors) - 1} more files like it" if errors[1:] else ""))
+    return [answer for answer in answers if not isinstance(answer, BadRequest)]

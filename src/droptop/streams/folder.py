@@ -1,0 +1,74 @@
+"""A user's own images as a stream, `folder:PATH`: the tree's layout is in `tree`, that of masks in `scenes`.
+
+Without masks there is one test set, clean. With them there is one for every background variant, and so an answer to
+the question whether a learner leans on backgrounds.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from droptop.errors import require
+from droptop.streams import cache
+from droptop.streams.cache import Progress, Room
+from droptop.streams.checks import check_images, check_scenes
+from droptop.streams.scenes import Scenes, plain, read_boxes
+from droptop.streams.stream import Spec, Stream, StreamConfig
+from droptop.streams.tree import Part, read_tree
+from droptop.streams.variants import VARIANTS
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's customary figures
+# The paper's optimiser and memory. The stem leaves a first map of 32 x 32 and a last one of 4 x 4 at 64 px; with
+# pooling, of 56 x 56 and 7 x 7 at 224 px.
+PRESET = {"stem": "7x7/2", "lr": 0.1, "memory": 500, "augment": "crop-flip"}
+PRESET_224 = PRESET | {"stem": "7x7/2-pool"}
+
+
+@dataclass(frozen=True)
+class ImageConfig(StreamConfig):
+    image_size: int = 64
+    """Pixels a side: images are scaled until their shorter side fits, then cropped to their centre."""
+    in_memory_mb: int = 1024
+    """MiB of decoded images to hold in memory, training images first; the others are read from the disk."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(8 <= self.image_size <= 1024, "image_size", "a number of pixels from 8 to 1024", self.image_size)
+        require(self.in_memory_mb >= 0, "in_memory_mb", "a number of MiB from 0", self.in_memory_mb)
+
+    @property
+    def room(self) -> Room:
+        return Room(self.in_memory_mb * 2**20)
+
+
+@dataclass(frozen=True)
+class FolderConfig(ImageConfig):
+    tasks: int = 0
+    """Tasks the classes are split into, evenly; 0 for two classes a task."""
+
+
+def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
+    place, room, size = Path(path).expanduser(), config.room, config.image_size
+    train, test = read_tree(place)
+    spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
+    images = cache.source(plain(train, size, f"{place}, training"), train.y, room)
+    scenes = scenes_of(place, test)
+    recipes = {"clean" if scenes is None else "original": plain(test, size, f"{place}, test")}
+    if scenes is not None:
+        recipes |= {variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}")
+                    for variant in VARIANTS}
+    tests = {name: cache.source(recipe, test.y, room) for name, recipe in recipes.items()}
+    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit)
+
+
+def scenes_of(place: Path, part: Part) -> Scenes | None:
+    """A part with its masks, where the tree has any."""
+    return Scenes(part, place, read_boxes(place)).complete() if (place / "masks").is_dir() else None
+
+
+def check(path: str, progress: Progress = cache.silent) -> str:
+    """Whether a whole tree is in order, and what there is in it."""
+    place = Path(path).expanduser()
+    train, test = read_tree(place)
+    said = [check_images(train, "training", progress), check_images(test, "test", progress)]
+    scenes = scenes_of(place, test)
+    return "\n".join(said if scenes is None else [*said, check_scenes(scenes, "test masks", progress)])

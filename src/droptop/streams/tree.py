@@ -1,0 +1,121 @@
+"""Trees of images as people keep them: a folder a part (train, and test or val), in it a folder a class.
+
+    FOLDER/train/CLASS/*.{jpg,jpeg,png,webp}
+    FOLDER/test/CLASS/...     or val/; without either, 20% of each class are held out
+    FOLDER/masks/...          optional: the same relative paths as .png, any value but 0 is foreground
+
+Classes are the folders' names, sorted. Hidden files and files with other endings are passed over; whatever else is
+odd about a tree is refused with the name of the file or folder.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+import torch
+from torch import Tensor
+
+from droptop.errors import BadRequest
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Part:
+    """The training or the test images of a tree. Names are kept, not paths: there may be a great many."""
+
+    home: Path  # names are relative to it
+    classes: tuple[str, ...]
+    names: tuple[str, ...]  # such as train/dog/1.jpg
+    labels: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def path(self, row: int) -> Path:
+        return self.home / self.names[row]
+
+    def stem(self, row: int) -> str:
+        """An image's name without its ending, which it shares with its mask and its box."""
+        return str(PurePosixPath(self.names[row]).with_suffix(""))
+
+    @cached_property
+    def y(self) -> Tensor:
+        return torch.tensor(self.labels)
+
+    @cached_property
+    def rows_of(self) -> list[list[int]]:
+        """For each class its rows."""
+        rows: list[list[int]] = [[] for _ in self.classes]
+        for row, label in enumerate(self.labels):
+            rows[label].append(row)
+        return rows
+
+    def select(self, rows: Sequence[int]) -> "Part":
+        return Part(self.home, self.classes, tuple(self.names[row] for row in rows),
+                    tuple(self.labels[row] for row in rows))
+
+
+def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
+    """The sorted names in a folder, hidden ones left out."""
+    try:
+        with os.scandir(folder) as found:
+            return sorted(entry.name for entry in found if not entry.name.startswith(".") and wanted(entry))
+    except OSError as error:
+        raise BadRequest(f"{folder}: {error.strerror}") from None
+
+
+def read_part(folder: Path) -> Part:
+    """The images below a folder of classes."""
+    classes = entries(folder, lambda entry: entry.is_dir())
+    names: list[str] = []
+    labels: list[int] = []
+    for label, name in enumerate(classes):
+        images = entries(folder / name, lambda entry: entry.name.lower().endswith(ENDINGS) and entry.is_file())
+        if not images:
+            raise BadRequest(f"{folder / name} holds no images ({', '.join(ENDINGS)})")
+        names += [f"{folder.name}/{name}/{image}" for image in images]
+        labels += [label] * len(images)
+    if not names:
+        raise BadRequest(f"{folder} holds no images: they belong in {folder}/CLASS/")
+    return Part(folder.parent, tuple(classes), tuple(names), tuple(labels))
+
+
+def read_tree(folder: Path) -> tuple[Part, Part]:
+    """Training and test images."""
+    if not folder.is_dir():
+        raise BadRequest(f"{folder} is not {'a' if folder.exists() else 'an existing'} folder")
+    if not (folder / "train").is_dir():
+        raise BadRequest(f"{folder} has no folder train: images belong in {folder}/train/CLASS/")
+    train = read_part(folder / "train")
+    tests = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
+    if not tests:
+        return hold_out(train)
+    test = read_part(tests[0])
+    same_classes(folder / "train", train.classes, tests[0], test.classes)
+    return train, test
+
+
+def same_classes(here: Path, ours: Sequence[str], there: Path, theirs: Sequence[str]) -> None:
+    """Refuses two folders whose classes differ, with those that do."""
+    differences = [f"{', '.join(sorted(set(some) - set(others)))} only in {where}"
+                   for some, others, where in ((ours, theirs, here), (theirs, ours, there)) if set(some) - set(others)]
+    if differences:
+        raise BadRequest(f"{here} and {there} have different classes: {'; '.join(differences)}")
+
+
+def hold_out(part: Part) -> tuple[Part, Part]:
+    """A fifth of each class for testing: those whose names' hashes come first, so that whatever the seed and whatever
+    is added to a folder, an image stays on its side but for the few at the edge."""
+    held: set[int] = set()
+    for name, rows in zip(part.classes, part.rows_of):
+        count = max(1, round(HELD_OUT * len(rows)))
+        if count == len(rows):
+            raise BadRequest(f"{part.home}/train/{name} holds one image, and there is neither test nor val: none can "
+                             "be held out")
+        held |= set(sorted(rows, key=lambda row: hashlib.sha256(part.names[row].encode()).digest())[:count])
+    return (part.select([row for row in range(len(part)) if row not in held]), part.select(sorted(held)))

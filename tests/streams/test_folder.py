@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+
+from droptop import BadRequest, Samples, make_learner, make_stream
+from droptop.flags import parse
+from droptop.streams import folder
+from droptop.streams.stored import Stored
+from droptop.streams.variants import VARIANTS
+
+from pictures import picture, pixels, save, write_tree
+from toys import feed
+
+SMALL = {"image_size": 12, "batch": 2}
+
+
+@pytest.fixture
+def plain_tree(tmp_path):
+    return write_tree(tmp_path / "tree", {"train": dict.fromkeys("abcde", 4), "test": dict.fromkeys("abcde", 2)})
+
+
+def test_a_stream_of_ones_own_images(plain_tree):
+    stream = make_stream(f"folder:{plain_tree}", **SMALL)
+    assert (stream.spec.shape, stream.spec.classes) == ((3, 12, 12), tuple("abcde"))
+    assert stream.tasks == ((0, 1), (2, 3), (4,))
+    assert list(stream.tests) == ["clean"]
+    assert (len(stream.train), len(stream.tests["clean"]), len(stream)) == (20, 10, 10)
+    assert np.array_equal(stream.train.x[4].permute(1, 2, 0), pixels(plain_tree / "train/b/0.png"))
+    assert make_stream(f"folder:{plain_tree}", **SMALL, split="e,a/b").tasks == ((4, 0), (1,))
+    assert make_stream(f"folder:{plain_tree}", batch=2).spec.shape == (3, 64, 64)
+
+
+def test_a_learner_knows_how_to_learn_from_it(plain_tree):
+    stream = make_stream(f"folder:{plain_tree}", **SMALL)
+    learner = make_learner("er", stream, width=4, stem="3x3")
+    assert (learner.config.lr, learner.config.memory, learner.config.augment) == (0.1, 500, folder.PRESET["augment"])
+    feed(learner, [(batch.x, batch.y, batch.task) for batch in stream.batches()][:2])
+
+
+def test_masks_make_test_sets(tmp_path):
+    tree = write_tree(tmp_path / "tree", {"train": {"a": 2, "b": 2}, "test": {"a": 2, "b": 2}}, masks=True)
+    for part in ("train", "test"):
+        (tree / "original" / part).rename(tree / part)
+    (tree / "original").rmdir()
+    stream = make_stream(f"folder:{tree}", **SMALL)
+    assert tuple(stream.tests) == ("original", *VARIANTS)
+    original, front, rest = (stream.tests[name].x for name in ("original", "only_fg", "no_fg"))
+    assert torch.equal(front + rest, original)
+    assert folder.check(str(tree)).splitlines() == [
+        "training: 4 images decode (a 2, b 2)", "test: 4 images decode (a 2, b 2)",
+        "test masks: 4 masks fit their images"]
+    (tree / "masks/test/b/1.png").unlink()
+    with pytest.raises(BadRequest, match=r"test/b/1\.png has no mask"):
+        make_stream(f"folder:{tree}", **SMALL)
+
+
+def test_memory_is_for_training_images_first(plain_tree):
+    sizes = {"image_size": 128, "batch": 2}  # 0.94 MiB to train on, 0.47 to test on
+    kinds = [tuple(type(part) for part in (stream.train, stream.tests["clean"])) for stream in
+             (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (0, 1, 2))]
+    assert kinds == [(Stored, Stored), (Samples, Stored), (Samples, Samples)]
+    memory, disk = (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (2, 0))
+    for ours, theirs in zip(memory, disk, strict=True):
+        assert torch.equal(ours.x, theirs.x)
+        assert torch.equal(ours.y, theirs.y)
+
+
+def test_options(plain_tree):
+    flags = ["--data", f"folder:{plain_tree}", "--out", "x"]
+    config = parse("run", [*flags, "--image-size", "32", "--in-memory-mb", "7", "--tasks", "5"])[0].stream
+    assert (config.image_size, config.in_memory_mb, config.tasks) == (32, 7, 5)
+    for option, value in (("--image-size", "2"), ("--image-size", "4000"), ("--in-memory-mb", "-1")):
+        with pytest.raises(BadRequest, match=option):
+            parse("run", [*flags, option, value])
+
+
+def test_check_counts_what_is_wrong(plain_tree):
+    for name in ("a/1", "c/0", "c/3"):
+        (plain_tree / f"train/{name}.png").write_bytes(b"not an image")
+    with pytest.raises(BadRequest, match=r"train/a/1\.png does not decode: .*; and 2 more files like it") as error:
+        folder.check(str(plain_tree))
+    assert "\n" not in str(error.value)
+
+
+def test_home_is_known_by_its_sign(plain_tree, monkeypatch):
+    monkeypatch.setenv("HOME", str(plain_tree.parent))
+    assert len(make_stream("folder:~/tree", **SMALL).train) == 20
+
+
+def test_what_cannot_be_had(tmp_path):
+    with pytest.raises(BadRequest, match="nowhere is not an existing folder"):
+        make_stream(f"folder:{tmp_path / 'nowhere'}")
+    save(picture(1), tmp_path / "train/a/1.png")
+    with pytest.raises(BadRequest, match="train/a holds one image"):
+        make_stream(f"folder:{tmp_path}")
+    with pytest.raises(BadRequest, match="--data takes one of"):
+        make_stream("folder:")
