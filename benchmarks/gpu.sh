@@ -11,9 +11,9 @@ paper=er,derpp,mir,gss,aser
 bench() {
     local name=$1
     shift
-    python3 -m droptop bench "${cifar[@]}" "$@" --out "$out/$name.json" 2>/dev/null | tee "$out/$name.txt"
+    python3 -m droptop bench "${cifar[@]}" "$@" --out "$out/$name.json" 2> "$out/$name.err" | tee "$out/$name.txt"
 }
-bench graphs --methods $paper --engines graphs --seeds 1,5,10,20 --precision bf16 --probe 64
+bench graphs --methods $paper --engines graphs --seeds 1,5,10,20 --precision bf16 --probe 64 --steps 18
 bench eager --methods $paper --engines eager --seeds 1,5 --precision bf16 --probe 64 --steps 12 --no-baseline
 bench whole-probe --methods er --engines graphs --seeds 1,5,10,20 --precision bf16 --no-baseline
 bench compiled --methods er,derpp,mir --engines graphs --seeds 1,5,10,20 --precision bf16 --probe 64 --compile --no-baseline
