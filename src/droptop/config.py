@@ -214,11 +214,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         tables = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadRequest(f"--config takes a TOML file; {path}: {getattr(error, 'strerror', None) or error}") from None
+    return leaves(tables)
 
-    def leaves(table: dict[str, Any], prefix: str) -> dict[str, Any]:
-        flat: dict[str, Any] = {}
-        for name, value in table.items():
-            flat |= leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-        return flat
 
-    return leaves(tables, "")
+def leaves(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A table's values by path, tables within it opened."""
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        flat |= leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat

@@ -35,6 +35,17 @@ def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Ef
     return {"diff": mean, "ci95": [mean - margin, mean + margin], "p": p}
 
 
+def holm(ps: list[float | None]) -> list[float | None]:
+    """p-values corrected for their number (Holm, 1979): the smallest times n, the next times n - 1, never falling."""
+    order = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    corrected: list[float | None] = [None] * len(ps)
+    largest = 0.0
+    for rank, (p, place) in enumerate(order):
+        largest = max(largest, min(1.0, p * (len(order) - rank)))
+        corrected[place] = largest
+    return corrected
+
+
 def compare(plain: dict[str, Any], debiased: dict[str, Any]) -> dict[str, Any]:
     """compare.json from the two arms' summaries."""
     effects = {test: {figure: paired_effect(values, debiased["tests"][test][figure])

@@ -1,0 +1,1 @@
+"""Studies: grids of runs that survive whatever happens to the machines they run on."""

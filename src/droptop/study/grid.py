@@ -1,0 +1,83 @@
+"""A study is a grid, written in TOML: an option with a list of values varies, one with a single value is fixed.
+
+    seeds = 5                                  # of every configuration
+    data = ["fashion-sticker", "fashion"]
+    method = ["er", "derpp"]
+    debias = ["none", "droptop"]
+    lr = [0.03, 0.1]
+
+    [[also]]                                   # more cells: what stands here replaces what stands above
+    method = "er"
+    debias = "droptop"
+    gamma = [2.5, 10.0]
+
+Options that a combination does not have (gamma without debiasing, candidates with other methods than MIR) are left out
+of it, and combinations that come to the same are one. A cell is a configuration and a seed.
+"""
+
+import itertools
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from droptop.config import Config, defaults, leaves, override, resolve
+from droptop.errors import BadRequest
+
+NAMES = {"data": "fashion-sticker", "method": "er", "debias": "droptop"}
+FIXED = ("seeds", "first_seed")
+
+
+def read_study(path: Path) -> list[Config]:
+    """The configurations that a study asks for, each with its seeds."""
+    try:
+        tables = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadRequest(f"a study is a TOML file; {path}: {reason}") from None
+    also = tables.pop("also", [])
+    if not isinstance(also, list) or not all(isinstance(table, dict) for table in also):
+        raise BadRequest(f"{path}: what is to be added stands in tables headed [[also]]")
+    base = leaves(tables)
+    try:
+        found = [config for grid in (base, *(base | leaves(table) for table in also)) for config in expand(grid)]
+    except BadRequest as error:
+        raise BadRequest(f"{path}: {error}") from None
+    return list({config.fingerprint(): config for config in found}.values())
+
+
+def expand(grid: dict[str, Any]) -> list[Config]:
+    """Every combination of a grid's values."""
+    for name in FIXED:
+        if isinstance(grid.get(name), list):
+            raise BadRequest(f"{name} is one number for the whole study")
+    varied = {name: value if isinstance(value, list) else [value] for name, value in (NAMES | grid).items()}
+    if empty := [name for name, values in varied.items() if not values]:
+        raise BadRequest(f"{empty[0]} has no values")
+    configs, used = [], set[str]()
+    for values in itertools.product(*varied.values()):
+        chosen = dict(zip(varied, values))
+        data, method, debias = (str(chosen.pop(name)) for name in NAMES)
+        base = defaults(data, method, debias)
+        known = {name: value for name, value in chosen.items() if has(base, name)}
+        used |= known.keys()
+        paths = {name: Path(str(value)) for name, value in known.items() if name in ("root", "weights")}
+        configs.append(override(base, known | paths))
+    for name in grid.keys() - used - NAMES.keys():
+        resolve(name, configs[0])  # nobody has it: says what it may have meant
+    return configs
+
+
+def has(config: Config, name: str) -> bool:
+    try:
+        resolve(name, config)
+    except BadRequest:
+        return False
+    return True
+
+
+def folder_name(config: Config) -> str:
+    """Where a configuration's cells lie: the same wherever and whenever it is asked for."""
+    options = config.options
+    words = "-".join((options.data, options.method, options.debias))
+    plain = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in words)
+    return f"{plain[-80:]}-{config.fingerprint()[:10]}"

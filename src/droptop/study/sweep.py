@@ -1,0 +1,204 @@
+"""Runs the cells of a study that are not done yet, by one engine or another.
+
+    STUDY/study.toml         what was asked for, as it was last asked for
+    STUDY/index.sqlite       where every cell stands; can be deleted
+    STUDY/runs/NAME/         a run folder a configuration: config.toml, seed-K/{metrics.jsonl,checkpoints/,result.json}
+    STUDY/runs/NAME/seed-K/failed.json    of a cell that failed twice: why
+
+One sweep at a time holds a study. It writes the index; whoever runs a cell locks that cell's folder, so that none has
+two writers. A cell that fails is tried once more, from its last checkpoint; then it is marked, and the rest goes on.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from droptop.checkpoint import write_atomic
+from droptop.config import Config, to_toml
+from droptop.engine.build import build_learner, build_stream
+from droptop.engine.pool import Failure, Job
+from droptop.engine.train import Progress
+from droptop.errors import BadRequest
+from droptop.results import folder
+from droptop.study.grid import folder_name, read_study
+from droptop.study.index import Cell, Index
+
+Pack = list[Job]  # cells that one worker runs together: on a GPU those that differ only in the seed
+TRIES = 2
+
+
+class Driver(Protocol):
+    """What an engine tells the sweep."""
+
+    def progress(self, job: Job, progress: Progress) -> None: ...
+    def done(self, job: Job) -> None: ...
+    def failed(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
+        """What to try again."""
+        ...
+    def note(self, text: str) -> None: ...
+
+
+Engine = Callable[[list[Pack], Driver], None]
+
+
+class Watcher(Protocol):
+    """Whoever shows a person how a study goes on."""
+
+    def start(self, done: int, total: int) -> None: ...
+    def cell(self, job: Job, status: str, done: int, failed: int) -> None: ...
+    def progress(self, job: Job, progress: Progress) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+class Sweep:
+    """Keeps the books while an engine works."""
+
+    def __init__(self, study: Path, index: Index, watcher: Watcher) -> None:
+        self.study, self.index, self.watcher = study, index, watcher
+        self.tries: dict[tuple[Path, int], int] = {}
+
+    def progress(self, job: Job, progress: Progress) -> None:
+        self.watcher.progress(job, progress)
+
+    def note(self, text: str) -> None:
+        self.watcher.note(text)
+
+    def done(self, job: Job) -> None:
+        (folder.seed_folder(job.run, job.seed) / "failed.json").unlink(missing_ok=True)
+        self.book(job)
+
+    def failed(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
+        """Cells that failed in company are tried alone, where each is to blame for itself."""
+        missing = [job for job in jobs if not (folder.seed_folder(job.run, job.seed) / "result.json").exists()]
+        again: list[Pack] = []
+        for job in missing:
+            key = (job.run, job.seed)
+            self.tries[key] = self.tries.get(key, 0) + (len(jobs) == 1)
+            if self.tries[key] < TRIES:
+                again.append([job])
+                continue
+            place = folder.seed_folder(job.run, job.seed)
+            place.mkdir(parents=True, exist_ok=True)
+            folder.write_json(place / "failed.json", {"error": failure.message, "traceback": failure.traceback,
+                                                      "tries": self.tries[key], "when": time.time()})
+            self.book(job)
+        return again
+
+    def book(self, job: Job) -> None:
+        status = self.index.look(Cell(job.run.name, job.seed))
+        counts = self.index.counts()
+        self.watcher.cell(job, status, counts["done"], counts["failed"])
+
+
+def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) -> dict[str, int]:
+    """Runs what is missing of a study; gives how many cells are done and failed."""
+    asked = study_file or out / "study.toml"
+    if not asked.is_file():
+        raise BadRequest(f"a sweep takes a study: {asked} is not there")
+    configs = read_study(asked)
+    for config in {config.options.data: config for config in configs}.values():  # what cannot be, before anything is
+        build_learner(config, build_stream(config, config.options.first_seed), config.options.first_seed)
+    if out.exists() and not out.is_dir():
+        raise BadRequest(f"--out takes a folder; {out} is a file")
+    if out.is_dir() and any(out.iterdir()) and not (out / "study.toml").exists():
+        raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
+    with held(out):
+        if study_file is not None and study_file.resolve() != (out / "study.toml").resolve():
+            write_atomic(out / "study.toml", study_file.read_bytes())
+        runs = {prepare(out, config): config for config in configs}
+        index = Index(out, writes=True)
+        try:
+            driver = Sweep(out, index, watcher)
+            packs = waiting(runs)
+            counts = index.counts()
+            watcher.start(counts["done"], sum(counts.values()))
+            if packs:
+                engine(packs, driver)
+            for run, config in runs.items():
+                summarise(run, config)
+            return index.counts()
+        finally:
+            index.close()
+
+
+def prepare(out: Path, config: Config) -> Path:
+    """The run folder of a configuration, with what it is to run; seeds that were asked for before stay asked for."""
+    run = out / "runs" / folder_name(config)
+    if (run / "config.toml").exists():
+        from droptop.engine.run import load
+
+        before = load(run)[1].seeds
+        first = min(before.start, config.seeds.start)
+        last = max(before.stop, config.seeds.stop)
+        if (before.start, before.stop) == (first, last):
+            return run
+        config = replace(config, options=replace(config.options, first_seed=first, seeds=last - first))
+    run.mkdir(parents=True, exist_ok=True)
+    write_atomic(run / "config.toml", to_toml(config, "run").encode())
+    if not (run / "environment.json").exists():
+        options = config.options
+        folder.write_json(run / "environment.json", folder.environment(options.device, options.threads))
+    return run
+
+
+def waiting(runs: dict[Path, Config]) -> list[Pack]:
+    """The cells that have no result, in packs for one worker each; every configuration's first seed comes first, so
+    that whatever is wrong with one shows early."""
+    packs: list[tuple[int, Pack]] = []
+    for run, config in runs.items():
+        missing = [Job(config, run.resolve(), seed) for seed in config.seeds
+                   if not (folder.seed_folder(run, seed) / "result.json").exists()]
+        if config.options.device == "cuda" and missing:
+            packs.append((0, missing))
+        else:
+            packs += [(job.seed, [job]) for job in missing]
+    return [pack for _, pack in sorted(packs, key=lambda item: item[0])]
+
+
+def summarise(run: Path, config: Config) -> None:
+    """summary.json of a configuration all of whose seeds are done."""
+    if all((folder.seed_folder(run, seed) / "result.json").exists() for seed in config.seeds):
+        folder.write_json(run / "summary.json", folder.summarise(config, run))
+
+
+@contextmanager
+def held(out: Path) -> Iterator[None]:
+    """One sweep a study; a second one is told who has it. The system lets go when that process ends, however."""
+    with (out / ".sweep").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            try:
+                holder = json.loads(file.read())
+                who = f"process {holder['process']} on {holder['host']}"
+            except (ValueError, KeyError, TypeError):
+                who = "another process"
+            raise BadRequest(f"{out} is being swept by {who}") from None
+        file.truncate(0)
+        file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
+        file.flush()
+        yield
+
+
+def is_held(out: Path) -> bool:
+    """Is a sweep at work?"""
+    try:
+        with (out / ".sweep").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
