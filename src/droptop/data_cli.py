@@ -15,6 +15,7 @@ from droptop.errors import BadRequest, require
 from droptop.report import bars
 from droptop.streams import FAMILIES, STREAMS, Data, find
 from droptop.streams.download import PACKAGES
+from droptop.streams.download import download as fetch
 from droptop.streams.root import Missing, data_root
 from droptop.streams.variants import VARIANTS
 
@@ -149,15 +150,14 @@ def check(args: list[str], console: Console) -> None:
 
 
 def download(args: list[str], console: Console) -> None:
-    from droptop.streams import download
-
     options = flags.read(DownloadOptions, args, "droptop data download", "fetches a data set")
-    package = options.name if options.name in PACKAGES else images_of(options.name).package
-    if package is None:
-        raise BadRequest(f"data download takes one of {', '.join(PACKAGES)}, not {options.name}; `droptop data list` "
-                         "tells where the others come from")
+    packages = {name: name for name in PACKAGES}
+    packages |= {name: kind.data.package for name, kind in STREAMS.items() if kind.data.package is not None}
+    if options.name not in packages:
+        raise BadRequest(f"data download takes one of {', '.join(packages)}, not {options.name}; `droptop data list` "
+                         "tells where other data come from")
     with bars.shown("bytes") as progress:
-        said = download.download(package, options.root, progress)
+        said = fetch(packages[options.name], options.root, progress)
     console.print(said, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -181,5 +181,8 @@ def sheet(args: list[str], console: Console) -> None:
 
     with bars.decoding():
         stream = make_stream(options.name, options.seed, root=options.root, drop_last=False)
-    write_atomic(options.out, contact_sheet(stream))
+    try:
+        write_atomic(options.out, contact_sheet(stream))
+    except OSError as error:
+        raise BadRequest(f"{options.out}: {error.strerror}") from None
     console.print(f"{options.name} is in {options.out}", markup=False, highlight=False, soft_wrap=True)

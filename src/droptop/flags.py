@@ -106,9 +106,10 @@ def read(kind: type[T], tokens: list[str], program: str, about: str) -> T:
 
 
 def one_line(box: str) -> str:
-    """The message of tyro's error box."""
+    """The message of tyro's error box, whose lines are missing where the output is not in UTF-8."""
     lines = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
-    rule = next((n for n, line in enumerate(lines) if line.startswith("─")), len(lines))
+    lines = lines or [line.strip() for line in box.splitlines()[2:]]
+    rule = next((n for n, line in enumerate(lines) if line and not line.strip("─-")), len(lines))
     message = " ".join(lines[:rule])
     if found := re.match(r"Error parsing (--\S+): .*?('[^']*'|\S+)$", message):
         metavar = next((line.split()[-1] for line in lines[rule:] if line.startswith(found[1] + " ")), "another value")

@@ -97,5 +97,5 @@ def test_what_cannot_be_had(tmp_path):
     for use in (make_stream, lambda name: folder.check(name.removeprefix("folder:"))):
         with pytest.raises(BadRequest, match="train holds one class, a: a stream has two at least"):
             use(f"folder:{tmp_path}")
-    with pytest.raises(BadRequest, match="folder: lacks its PATH: folder:PATH"):
+    with pytest.raises(BadRequest, match="folder: is not the whole name: folder:PATH"):
         make_stream("folder:")

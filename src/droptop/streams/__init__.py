@@ -102,7 +102,7 @@ def find(name: str) -> StreamKind:
     if colon and rest and head in FAMILIES:
         return FAMILIES[head].kind(rest)
     if head in FAMILIES:
-        raise BadRequest(f"{name} lacks its {FAMILIES[head].takes}: {head}:{FAMILIES[head].takes}")
+        raise BadRequest(f"{name} is not the whole name: {head}:{FAMILIES[head].takes}")
     raise BadRequest(f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}")
 
 

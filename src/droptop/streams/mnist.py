@@ -32,9 +32,9 @@ SIDE, PADDING = 28, 2
 DIGITS = tuple("0123456789")
 SPEC = Spec((3, SIDE + 2 * PADDING, SIDE + 2 * PADDING), DIGITS, mean=0.1307, std=0.3081)  # the customary figures
 PARTS = {"train": 60_000, "t10k": 10_000}  # images in each
-# The net and memory of the paper's appendix E; no augmentation, since a mirrored digit is none. Its learning rate for
-# the experiments of appendix B is 0.001, at which one pass over five tasks hardly learns: measured with width 8 and
-# seed 0, plain ER reaches A_avg LOW at 0.001 and HIGH at 0.05.
+# The net and memory of the paper's appendix E; no augmentation, since a mirrored digit is none. Its recipe for the two
+# tasks of appendix B has lr 0.001, at which one pass over five tasks falls short: plain ER with width 8 and seed 0 ends
+# with an accuracy of 51% there and of 87% at 0.05 on split-mnist; on biased-mnist's random colours, with 13% and 21%.
 PRESET = {"width": 64, "stem": "3x3", "lr": 0.05, "memory": 200, "augment": "none"}
 
 
