@@ -1,6 +1,7 @@
 """`droptop data`: most of it through `main`, what a shell sees of it through the real command."""
 
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -153,7 +154,10 @@ def test_variants(masked, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"20 images in {tmp_path / 'out'}\n"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["mixed_rand", "only_fg"]
-    assert not list(tmp_path.glob(".out-*"))
+    shutil.rmtree(masked / "masks/train")  # test images are often all that has masks
+    assert main(["data", "variants", str(masked), str(tmp_path / "val"), "--names", "only_fg"]) == 0
+    assert len([*(tmp_path / "val").rglob("*.png")]) == 4
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_variants_are_all_there_or_none(masked, tmp_path, capsys):
@@ -192,7 +196,7 @@ def test_sheet(tree, tmp_path, capsys):
     ("data download mnist --root HERE/file", "--root takes a folder, not HERE/file"),
     ("data variants HERE/tree", "OUT is missing"),
     ("data variants HERE/nowhere HERE/out", "HERE/nowhere is not an existing folder"),
-    ("data variants HERE/tree HERE/out", "HERE/tree/train/a/0.png has no mask"),
+    ("data variants HERE/tree HERE/out", "HERE/tree holds no masks: they belong in HERE/tree/masks/test/CLASS/"),
     ("data variants HERE/tree HERE/one", "HERE/one holds something already"),
     ("data variants HERE/tree HERE/out --names blue", "blue is no variant that is made from masks: only_fg"),
     ("data sheet fashion HERE/sheet.jpg", "a picture named OUT.png, not HERE/sheet.jpg"),

@@ -13,8 +13,9 @@ from droptop.streams.variants import VARIANTS
 
 
 def write_variants(source: Path, out: Path, names: Sequence[str] = VARIANTS, progress: Progress = silent) -> int:
-    """Writes OUT/VARIANT/{train,val}/CLASS/NAME.png for each image of `source` (its layout: see `scenes`); gives how
-    many were written. All of them are there or none, and the same images give the same pixels."""
+    """Writes OUT/VARIANT/{train,val}/CLASS/NAME.png for each image of the parts of `source` that have masks (its
+    layout: see `scenes`); gives how many were written. All of them are there or none, and the same images give the same
+    pixels."""
     for name in names:
         if name not in VARIANTS:
             raise BadRequest(f"{name or 'an empty name'} is no variant that is made from masks: {', '.join(VARIANTS)}")
@@ -23,11 +24,14 @@ def write_variants(source: Path, out: Path, names: Sequence[str] = VARIANTS, pro
     if not source.is_dir():
         raise BadRequest(f"{source} is not {'a' if source.exists() else 'an existing'} folder")
     originals = source / "original" if (source / "original").is_dir() else source
-    parts = [read_part(originals / name) for name in ("train", "test", "val") if (originals / name).is_dir()]
-    if not parts:
+    names_of_parts = [name for name in ("train", "test", "val") if (originals / name).is_dir()]
+    if not names_of_parts:
         raise BadRequest(f"{source} holds no images: they belong in {source}/original/{{train,val}}/CLASS/")
+    masked = [name for name in names_of_parts if (source / "masks" / name).is_dir()]
+    if not masked:
+        raise BadRequest(f"{source} holds no masks: they belong in {source}/masks/{names_of_parts[-1]}/CLASS/")
     boxes = read_boxes(source)
-    everything = [Scenes(part, source, boxes).complete() for part in parts]
+    everything = [Scenes(read_part(originals / name), source, boxes).complete() for name in masked]
     place = out.absolute()
     beside = place.with_name(f".{place.name}-{uuid.uuid4().hex[:8]}")
     try:
