@@ -80,12 +80,12 @@ def test_graphs_are_eager_steps_to_the_bit(method, options):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_graphs_without_deterministic_kernels_stay_close(method):
-    """Losses of a short run, relative to eager ones: sums in another order, and what follows from it."""
+    """The first losses, relative to eager ones: sums in another order, which a short run of a toy already amplifies."""
     prepare("cuda", deterministic=False)
+    torch.backends.cudnn.allow_tf32 = False
     stream = toy_stream()
-    eager, graphed = (drive(kind, method, stream, augment="none")[1] for kind in (Steps, GraphedSteps))
-    for one, other in zip(eager[:8], graphed[:8]):
-        assert one.loss == pytest.approx(other.loss, rel=1e-2)
+    eager, graphed = (drive(kind, method, stream, debias="none", augment="none")[1] for kind in (Steps, GraphedSteps))
+    assert [record.loss for record in graphed[:4]] == pytest.approx([record.loss for record in eager[:4]], rel=1e-2)
 
 
 @pytest.mark.parametrize("method", ["er", "gss"])
@@ -117,7 +117,22 @@ def test_a_learner_that_waits_says_why():
     learner.step = lambda x, y: step(x, y) * float(y.sum().item() > -1)
     with torch.cuda.stream(torch.cuda.Stream()), pytest.raises(Uncapturable, match=r"captur"):
         GraphedSteps(learner, resident(toy_stream(), learner.device), Position(), 5)
-    assert learner.clock["step"] == 0
+
+
+def test_a_run_that_cannot_be_captured_runs_eagerly_and_says_so(tmp_path, monkeypatch):
+    class Waits(METHODS["er"]):
+        def loss(self, logits, batch):
+            return super().loss(logits, batch) * float(batch.y.sum().item() > -1)
+
+    [expected] = runs(tmp_path / "er", [0])
+    expected()
+    monkeypatch.setitem(METHODS, "er", Waits)
+    notes: list[str] = []
+    [run] = runs(tmp_path / "waits", [0])
+    run.warn = notes.append
+    run()
+    assert "runs eagerly: it cannot be captured" in notes[0]
+    assert digests(tmp_path / "waits") == digests(tmp_path / "er")
 
 
 def runs(folder, seeds, debias="droptop", **options):

@@ -1,47 +1,111 @@
-"""Milliseconds a step, for every method with and without debiasing, in one run on one machine."""
+"""Milliseconds a step: every method, with and without debiasing, by every engine, with several seeds in flight; where a
+step's time goes; and a plain loop of the usual kind in the same run.
+"""
 
+import gc
+import itertools
 import statistics
 import time
-from itertools import cycle, islice
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
-from droptop.config import configure
+from droptop import nets
+from droptop.config import Config, configure
+from droptop.engine.baseline import plain_er
 from droptop.engine.build import build_learner, build_stream
+from droptop.engine.graph import GraphedSteps, lane
+from droptop.engine.pool import prepare
+from droptop.engine.resident import resident
+from droptop.engine.steps import Steps
 from droptop.learner import Learner
-from droptop.streams import Batch, Source
+from droptop.streams import Position, Source
 
-WARM_UP = 3  # steps, a whole period
+Engine = Literal["graphs", "eager"]
+LAP = 6  # steps between readings, a whole number of periods: the probe comes every few steps
+WARM_UP = 2  # laps
+AHEAD = 300_000_000  # cycles that a GPU is kept waiting while a step is queued, so that its gaps are not measured
 
 
-def measure(data: str, methods: list[str], debias: str, steps: int, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row a method: mean step of both arms, what debiasing adds, and the ratio to plain ER.
+def measure(data: str, methods: list[str], debias: str, seeds: list[int], engines: Sequence[Engine], steps: int,
+            options: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
+    """A row for every method, arm, engine and number of seeds, told as it comes."""
+    prepare(options["device"], deterministic=False)
+    rows = []
+    for method, arm in itertools.product(methods, ("none", debias)):
+        known = {name: value for name, value in options.items() if name != "probe" or arm != "none"}
+        config = configure(data, method, arm, **known)
+        shares = phases(config)
+        for engine in engines:
+            for row in race(config, engine, seeds, steps):
+                rows.append({"method": method, "debias": arm, "engine": engine, **row, "shares": shares})
+                tell(rows[-1])
+    return rows
 
-    Learners take turns step by step, so that whatever else the machine does falls on all of them alike; the memory is
-    full from the start, as it is for most of a stream.
-    """
-    names = [(method, arm) for method in dict.fromkeys(["er", *methods]) for arm in ("none", debias)]
-    config = {name: configure(data, *name, **{k: v for k, v in options.items() if v is not None}) for name in names}
-    learners, batches = {}, {}
-    for name in names:
-        stream = build_stream(config[name], 0)
-        learners[name] = build_learner(config[name], stream, 0)
-        fill(learners[name], stream.train)
-        batches[name] = list(islice(cycle(stream), WARM_UP + steps))
-        for batch in batches[name][:WARM_UP]:
-            learners[name].observe(batch.x, batch.y)
-    times: dict[tuple[str, str], list[float]] = {name: [] for name in names}
-    for step in range(WARM_UP, WARM_UP + steps):
-        for name in names:
-            times[name].append(timed(learners[name], batches[name][step]))
-    # The probe comes every few steps: a mean over whole periods shows its cost, a median would hide it.
-    mean = {name: 1000 * statistics.fmean(values) for name, values in times.items()}
-    error = {name: 1000 * statistics.stdev(values) / len(values) ** 0.5 for name, values in times.items()}
-    return [{"method": method, "ms": mean[method, "none"], "ms_error": error[method, "none"],
-             f"ms_{debias}": mean[method, debias], f"ms_{debias}_error": error[method, debias],
-             "debias_ratio": mean[method, debias] / mean[method, "none"],
-             "er_ratio": mean[method, "none"] / mean["er", "none"]} for method in methods]
+
+def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterator[dict[str, Any]]:
+    """The time of a step as more and more seeds fly at once."""
+    on_gpu, flying = config.options.device == "cuda", list[Runner]()
+    gc.collect()
+    if on_gpu:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_reserved() if on_gpu else 0
+    started = time.perf_counter()
+    for count in sorted(seeds):
+        while len(flying) < count:
+            flying.append(Runner(config, len(flying), engine))
+            if len(flying) == 1:
+                ready = time.perf_counter() - started
+        for _ in range(WARM_UP):
+            lap(flying)
+        laps = [1000 * lap(flying) / LAP / count for _ in range(max(2, steps // LAP))]
+        peak = torch.cuda.max_memory_reserved() - before if on_gpu else None
+        yield {"seeds": count, "ms": statistics.fmean(laps), "ms_error": statistics.stdev(laps) / len(laps) ** 0.5,
+               "steps_per_second": 1000 / statistics.fmean(laps), "ready_seconds": ready,
+               "memory_mib": None if peak is None else round(peak / 2**20)}
+
+
+def lap(flying: "list[Runner]") -> float:
+    """Seconds in which every seed takes LAP steps."""
+    started = time.perf_counter()
+    for runner in flying:
+        runner.queue()
+    for runner in flying:
+        runner.read()
+    return time.perf_counter() - started
+
+
+class Runner:
+    """One seed, in the middle of its stream: the memory is full, as it is for most of it."""
+
+    def __init__(self, config: Config, seed: int, engine: Engine) -> None:
+        self.lane = lane(config.options.device)
+        with self.lane:
+            stream = build_stream(config, seed)
+            learner = build_learner(config, stream, seed)
+            fill(learner, stream.train)
+            kind = GraphedSteps if engine == "graphs" else Again
+            self.steps: Steps = kind(learner, resident(stream, learner.device), Position(), LAP)
+        self.positions = itertools.cycle(Position(0, batch) for batch in range(stream.steps(0)))
+
+    def queue(self) -> None:
+        with self.lane:
+            for position in itertools.islice(self.positions, LAP):
+                self.steps.advance(position)
+
+    def read(self) -> None:
+        with self.lane:
+            self.steps.read()
+
+
+class Again(Steps):
+    """Eager steps over the same batches again and again."""
+
+    def step(self, position: Position) -> None:
+        self.learn(self.to_device(self.stream.batch(position)))
 
 
 def fill(learner: Learner, train: Source) -> None:
@@ -53,14 +117,103 @@ def fill(learner: Learner, train: Source) -> None:
     learner.memory.seen.fill_(len(train))
 
 
-def timed(learner: Learner, batch: Batch) -> float:
-    wait(learner)
-    started = time.perf_counter()
-    learner.observe(batch.x, batch.y)
-    wait(learner)
-    return time.perf_counter() - started
+def baseline(data: str, steps: int, options: dict[str, Any]) -> dict[str, Any]:
+    """ER by the plain loop."""
+    known = {name: value for name, value in options.items() if name not in ("probe", "precision", "compile")}
+    config = configure(data, "er", "none", **known)
+    stream, learner = build_stream(config, 0), config.learner
+    model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), 0)
+    loop = plain_er(model, stream, config.options.device, learner.lr, learner.memory, learner.memory_batch,
+                    learner.augment != "none")
+    full = -(-learner.memory // stream.config.batch) + WARM_UP * LAP
+    for _ in itertools.islice(loop, min(full, 40)):
+        pass
+    laps = []
+    for _ in range(max(2, steps // LAP)):
+        started = time.perf_counter()
+        for _ in itertools.islice(loop, LAP):
+            pass
+        laps.append(1000 * (time.perf_counter() - started) / LAP)
+    return {"method": "er", "debias": "none", "engine": "plain loop", "seeds": 1, "ms": statistics.fmean(laps),
+            "ms_error": statistics.stdev(laps) / len(laps) ** 0.5, "steps_per_second": 1000 / statistics.fmean(laps)}
 
 
-def wait(learner: Learner) -> None:
-    if learner.device.type == "cuda":
-        torch.cuda.synchronize()
+# -- Where the time of a step goes ------------------------------------------------------------------------------------
+
+
+def phases(config: Config, steps: int = LAP) -> dict[str, float]:
+    """Percent of the device's time spent in each part of a step, the probe's at its period."""
+    with lane(config.options.device):
+        stream = build_stream(config, 0)
+        learner = build_learner(config, stream, 0)
+        fill(learner, stream.train)
+        runner = Again(learner, resident(stream, learner.device), Position(), 2 * steps)
+        for batch in range(steps):
+            runner.advance(Position(0, batch))
+        watch = Watch(learner)
+        for batch in range(steps):
+            watch.begin()
+            runner.advance(Position(0, batch))
+            watch.end()
+        return watch.shares()
+
+
+class Watch:
+    """Stop watches on a learner's parts: each moment belongs to the innermost part at work."""
+
+    def __init__(self, learner: Learner) -> None:
+        self.gpu = learner.device.type == "cuda"
+        self.stack: list[str] = []
+        self.marks: list[tuple[str, Any]] = []
+        self.spent: dict[str, float] = {}
+        for name, part in (("retrieve", "memory"), ("remember", "memory"), ("prepare", "images"),
+                           ("forward", "forward"), ("update", "backward"), ("probe", "probe")):
+            setattr(learner, name, self.timed(getattr(learner, name), part))
+        if learner.debias is not None:
+            learner.debias.forward = self.timed(learner.debias.forward, "mask")  # type: ignore[method-assign]
+            for model in learner.replicas:
+                setattr(model, "trunk", self.attention(model.trunk))  # noqa: B010
+
+    def timed(self, function: Callable[..., Any], part: str) -> Callable[..., Any]:
+        def run(*args: Any, **options: Any) -> Any:
+            self.enter(part)
+            try:
+                return function(*args, **options)
+            finally:
+                self.enter(None)
+        return run
+
+    def attention(self, trunk: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
+        """The pass for the sake of the mask is a part of its own."""
+        timed = self.timed(trunk, "attention")
+        return lambda first: (timed if self.stack[-1:] == ["mask"] else trunk)(first)
+
+    def mark(self) -> None:
+        event: Any = torch.cuda.Event(enable_timing=True) if self.gpu else time.perf_counter()
+        if self.gpu:
+            event.record()
+        self.marks.append((self.stack[-1] if self.stack else "rest", event))
+
+    def enter(self, part: str | None) -> None:
+        if part is None:
+            self.stack.pop()
+        else:
+            self.stack.append(part)
+        self.mark()
+
+    def begin(self) -> None:
+        if self.gpu:
+            torch.cuda._sleep(AHEAD)
+        self.mark()
+
+    def end(self) -> None:
+        self.mark()
+        if self.gpu:
+            torch.cuda.synchronize()
+        for (part, start), (_, stop) in itertools.pairwise(self.marks):
+            self.spent[part] = self.spent.get(part, 0.0) + (start.elapsed_time(stop) if self.gpu else stop - start)
+        self.marks.clear()
+
+    def shares(self) -> dict[str, float]:
+        total = sum(self.spent.values())
+        return {part: round(100 * spent / total, 1) for part, spent in self.spent.items()}

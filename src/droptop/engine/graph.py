@@ -7,6 +7,7 @@ registered with the graphs, so that a replay draws what an eager step would have
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import torch
 
@@ -18,7 +19,12 @@ WARM_UP = 3  # steps before a capture, in which libraries choose their algorithm
 
 
 class Uncapturable(Exception):
-    """Why a learner has to run eagerly."""
+    """Why a learner has to run eagerly. The one that was tried is spoiled."""
+
+
+def lane(device: str) -> AbstractContextManager[object]:
+    """A CUDA stream to queue a learner's kernels on; graphs cannot be captured on the default one."""
+    return torch.cuda.stream(torch.cuda.Stream()) if device == "cuda" else nullcontext()
 
 
 class GraphedSteps(Steps):
@@ -49,11 +55,10 @@ class GraphedSteps(Steps):
             raise
         except RuntimeError as error:
             raise Uncapturable(str(error).splitlines()[0]) from error
-        finally:
-            learner.load_state_dict(kept)
-            learner.finite.fill_(True)
-            self.log.next.zero_()
-            self.cursor.zero_()
+        learner.load_state_dict(kept)
+        learner.finite.fill_(True)
+        self.log.next.zero_()
+        self.cursor.zero_()
 
     def captured_step(self) -> None:
         if self.here:
@@ -79,8 +84,15 @@ class GraphedSteps(Steps):
         for purpose, generator in random.items():
             if not torch.equal(before[purpose], generator.get_state()):  # a registered one costs two kernels a replay
                 graph.register_generator_state(generator)
-        with torch.cuda.graph(graph, pool=self.pool, stream=stream):
+        # Not `with torch.cuda.graph(...)`, which waits for all that other seeds have queued before it begins.
+        graph.capture_begin(self.pool, capture_error_mode="thread_local")
+        try:
             body()
+        except BaseException:
+            with suppress(RuntimeError):  # there is nothing to end, and that is not the error to report
+                graph.capture_end()
+            raise
+        graph.capture_end()
         return graph
 
     def step(self, position: Position) -> None:

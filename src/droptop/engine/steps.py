@@ -40,7 +40,7 @@ class Log:
     def amend(self) -> None:
         """The intensities that the probe after the last step gave."""
         assert self.kappa is not None
-        self.rows[:, 4:].index_copy_(0, self.next - 1, self.kappa[None])
+        self.rows[:, 4:].index_copy_(0, (self.next - 1).clamp(min=0), self.kappa[None])
 
     def read(self, count: int) -> list[Record]:
         """Waits for the device; gives the first `count` records and starts over."""

@@ -6,11 +6,12 @@ decided by the memory that is free. Results are those of running them one by one
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
 
+from droptop.engine.graph import lane
 from droptop.engine.train import SeedRun
 
 MOST = 10  # seeds in flight: from five on the GPU is busy, and every one takes memory
@@ -34,7 +35,7 @@ class Together:
 
     def __init__(self, runs: Sequence[SeedRun], device: str, stop: threading.Event, most: int | None = None) -> None:
         self.waiting, self.flying, self.stop = list(runs), list[Flight](), stop
-        self.on_gpu = device == "cuda"
+        self.device, self.on_gpu = device, device == "cuda"
         self.most = most or (MOST if self.on_gpu else 1)
         self.largest = 0  # bytes that one seed took
         self.failures: list[Exception] = []
@@ -43,9 +44,8 @@ class Together:
         """Runs all of them; gives each one when it is done."""
         while self.flying or (self.waiting and not self.failures):
             if self.waiting and not self.failures and self.room():
-                lane = torch.cuda.stream(torch.cuda.Stream()) if self.on_gpu else nullcontext()
                 run = self.waiting.pop(0)
-                self.flying.append(Flight(run, run.work(), lane))
+                self.flying.append(Flight(run, run.work(), lane(self.device)))
             for flight in list(self.flying):
                 if self.done(flight):
                     yield flight.run

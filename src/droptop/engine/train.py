@@ -10,7 +10,7 @@ from droptop import checkpoint
 from droptop.config import Config
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.evaluate import evaluate
-from droptop.engine.graph import GraphedSteps, Uncapturable
+from droptop.engine.graph import GraphedSteps, Uncapturable, lane
 from droptop.engine.resident import resident
 from droptop.engine.steps import Record, Steps
 from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError
@@ -19,7 +19,7 @@ from droptop.results.folder import MetricsFile, locked, matches, read_metrics, s
 from droptop.streams import Position, Stream
 
 MAX_COST = 0.03  # share of the time that checkpoints may take
-GPU_BLOCK = 30  # steps queued on a GPU before their results are read; on a CPU nothing is queued
+GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
 
 
 class Interrupted(DroptopError):
@@ -78,8 +78,9 @@ class SeedRun:
         self.name = f"{config.options.debias} seed {seed}"
 
     def __call__(self) -> None:
-        for _ in self.work():
-            pass
+        with lane(self.config.options.device):
+            for _ in self.work():
+                pass
 
     def work(self) -> Iterator[None]:
         """The whole run; yields while the device is busy with a block, so that another seed may queue its own."""
@@ -87,25 +88,37 @@ class SeedRun:
             if (self.folder / "result.json").exists():
                 return
             stream = build_stream(self.config, self.seed)
-            learner = build_learner(self.config, stream, self.seed)
-            position, mark = self.restore(learner)
+            position, mark, steps = self.ready(stream)
             self.metrics = MetricsFile(self.folder / "metrics.jsonl", mark)
             try:
-                yield from self.train(resident(stream, learner.device), learner, position)
+                yield from self.train(steps, position)
             finally:
                 self.metrics.close()
             lines = read_metrics(self.run, self.seed)
             result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
             write_json(self.folder / "result.json", result)
 
-    def train(self, stream: Stream, learner: Learner, position: Position) -> Iterator[None]:
+    def ready(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
+        """Where to go on, how long the metrics were there, and a learner ready to be driven: by CUDA graphs on a GPU,
+        unless it was asked not to be or cannot be captured."""
+        learner = build_learner(self.config, stream, self.seed)
+        position, mark = self.restore(learner)
+        stream_there, on_gpu = resident(stream, learner.device), learner.device.type == "cuda"
+        if not on_gpu or eagerly or not self.config.options.graphs:
+            return position, mark, Steps(learner, stream_there, position, GPU_BLOCK if on_gpu else 1)
+        try:
+            return position, mark, GraphedSteps(learner, stream_there, position, GPU_BLOCK)
+        except Uncapturable as reason:
+            self.warn(f"{self.config.options.method} runs eagerly: it cannot be captured ({reason})")
+            return self.ready(stream, eagerly=True)
+
+    def train(self, steps: Steps, position: Position) -> Iterator[None]:
+        learner, stream = steps.learner, steps.stream
         clock = Clock(self.config.options.checkpoint_seconds, time.monotonic())
         step = learner.clock["step"]
         self.report(Progress(step, len(stream), position.task, len(stream.tasks), float("nan")))
         kappa = kappas(learner)
-        steps = self.steps(stream, learner, position)
-        size = GPU_BLOCK if learner.device.type == "cuda" else 1
-        for block in blocks(stream, position, size, self.config.options.eval_every):
+        for block in blocks(stream, position, len(steps.log.rows), self.config.options.eval_every):
             for batch in range(block.start, block.stop):
                 steps.advance(Position(block.task, batch))
             yield
@@ -127,15 +140,6 @@ class SeedRun:
                 clock = Clock(clock.interval, time.monotonic(), time.monotonic() - started)
             if stopped and not finished:
                 raise Interrupted(f"stopped at step {step}")
-
-    def steps(self, stream: Stream, learner: Learner, position: Position) -> Steps:
-        """How the learner is driven: by CUDA graphs on a GPU, unless it cannot be captured or was asked not to be."""
-        if learner.device.type == "cuda" and self.config.options.graphs:
-            try:
-                return GraphedSteps(learner, stream, position, GPU_BLOCK)
-            except Uncapturable as reason:
-                self.warn(f"{self.config.options.method} runs eagerly: it cannot be captured ({reason})")
-        return Steps(learner, stream, position, GPU_BLOCK if learner.device.type == "cuda" else 1)
 
     def line(self, step: int, task: int, record: Record, kappa: list[float], stream: Stream,
              learner: Learner | None) -> dict[str, Any]:

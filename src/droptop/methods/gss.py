@@ -35,6 +35,11 @@ class GSSConfig(LearnerConfig):
         require(self.gradient_batch >= 1, "gradient_batch", "a number of samples from 1", self.gradient_batch)
 
 
+def squared(vectors: Tensor) -> Tensor:
+    """Their squared lengths."""
+    return torch.linalg.vector_norm(vectors, dim=-1, dtype=torch.float32).square()
+
+
 class GSS(Learner):
     config: GSSConfig
     config_type = GSSConfig
@@ -66,17 +71,18 @@ class GSS(Learner):
             losses = F.cross_entropy(logits, labels, reduction="none")
             return torch.where(counted, losses, 0).sum()  # a cosine does not see the scale
 
-        products = torch.zeros(batch + 1, count, device=self.device)
-        lengths, of_memory = torch.zeros(batch + 1, device=self.device), torch.zeros(count, device=self.device)
+        products, squares = torch.zeros(batch, count, device=self.device), torch.zeros(batch, device=self.device)
+        square, of_memory = torch.zeros((), device=self.device), torch.zeros(count, device=self.device)
         with evaluating(self.model):
             for layer in passed(self.model, x, loss):
                 for memory, each in zip(group_gradients(layer, slice(0, count * size), count),
                                         group_gradients(layer, slice(count * size, None), batch)):
-                    each = torch.cat([each, each.sum(0, keepdim=True)])  # and the batch as a whole
                     products += each @ memory.T
-                    lengths += each.square().sum(1)
-                    of_memory += memory.square().sum(1)
-        cosines = products / (lengths[:, None] * of_memory).sqrt().clamp(min=1e-12)
+                    squares += squared(each)
+                    square += squared(each.sum(0, dtype=torch.float32))  # of the batch as a whole
+                    of_memory += squared(memory)
+        products, squares = torch.cat([products, products.sum(0, keepdim=True)]), torch.cat([squares, square[None]])
+        cosines = products / (squares[:, None] * of_memory).sqrt().clamp(min=1e-12)
         largest = torch.where(complete, cosines, -torch.inf).amax(1)
         score = torch.where(complete.any(), largest, 0.1)  # an empty memory has no opinion
         return score[:-1], score[-1]

@@ -39,27 +39,31 @@ def passed(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor]) -> lis
 
 
 def group_gradients(at: Passed, rows: slice, groups: int) -> Iterator[Tensor]:
-    """For every weight of a layer the gradient (groups, weights) of equally many of the rows each, float32."""
+    """For every weight of a layer the gradient (groups, weights) of equally many of the rows each.
+
+    Legend: g groups of n rows; c channels enter, o leave, at h x w positions; i x j the kernel. The order of a kernel's
+    weights is (o, i, j, c), in which images laid out channels last are copied as they lie.
+    """
     entered, left = (part[rows].unflatten(0, (groups, -1)).to(at.left.dtype) for part in (at.entered, at.left))
     layer = at.layer
     if isinstance(layer, nn.Conv2d):
         (down, along), kernel = layer.stride, layer.kernel_size
         top, side = layer.padding if isinstance(layer.padding, tuple) else (0, 0)
-        padded = F.pad(entered, (side, side, top, top)) if top or side else entered
-        patches = padded.unfold(3, kernel[0], down).unfold(4, kernel[1], along)
-        yield torch.einsum("gnohw,gnchwij->gocij", left, patches).flatten(1).float()
+        entered = entered.movedim(2, -1)
+        padded = F.pad(entered, (0, 0, side, side, top, top)) if top or side else entered
+        patches = padded.unfold(2, kernel[0], down).unfold(3, kernel[1], along)
+        yield torch.einsum("gnohw,gnhwcij->goijc", left, patches).flatten(1)
         if layer.bias is not None:
-            yield left.float().sum((1, 3, 4))
+            yield left.sum((1, 3, 4))
     elif isinstance(layer, nn.Linear):
-        yield torch.einsum("gno,gni->goi", left, entered).flatten(1).float()
+        yield torch.einsum("gno,gni->goi", left, entered).flatten(1)
         if layer.bias is not None:
-            yield left.float().sum(1)
+            yield left.sum(1)
     elif isinstance(layer, nn.BatchNorm2d):
         assert layer.running_mean is not None
         assert layer.running_var is not None
-        scale = (layer.running_var + layer.eps).rsqrt()[:, None, None]
-        centred = (entered.float() - layer.running_mean[:, None, None]) * scale
-        yield (left.float() * centred).sum((1, 3, 4))
-        yield left.float().sum((1, 3, 4))
+        total, weighted = (part.sum((1, 3, 4), dtype=torch.float32) for part in (left, left * entered))
+        yield (weighted - total * layer.running_mean) * (layer.running_var + layer.eps).rsqrt()
+        yield total
     else:
         raise NotImplementedError(f"the gradient of single samples in a {type(layer).__name__}")

@@ -58,13 +58,25 @@ def compare_table(comparison: dict[str, Any]) -> Table:
     return table
 
 
-def bench_table(rows: list[dict[str, Any]], debias: str, data: str, steps: int) -> Table:
-    table = Table("method", "none", debias, f"{debias} / none", "none / er",
-                  title=f"ms a step on {data} (mean ± standard error of {steps} steps)")
+def bench_line(row: dict[str, Any]) -> str:
+    return f"{row['method']} {row['debias']}, {row['engine']}, {row['seeds']} at once: {row['ms']:.2f} ms a step a seed"
+
+
+def bench_table(rows: list[dict[str, Any]], data: str, steps: int) -> Table:
+    """Times of a step, against plain ER of the same engine and number of seeds, and where they go."""
+    table = Table("method", "debias", "engine", "seeds", "ms a step a seed", "steps / s", "of er", "MiB", "spent in",
+                  title=f"{data}, {steps} steps (mean ± standard error)")
+    er = {(row["engine"], row["seeds"]): row["ms"] for row in rows if (row["method"], row["debias"]) == ("er", "none")}
+    before = None
     for row in rows:
-        table.add_row(row["method"], f"{row['ms']:.1f} ± {row['ms_error']:.1f}",
-                      f"{row[f'ms_{debias}']:.1f} ± {row[f'ms_{debias}_error']:.1f}", f"{row['debias_ratio']:.2f}",
-                      f"{row['er_ratio']:.2f}")
+        plain = er.get((row["engine"], row["seeds"]))
+        arm = (row["method"], row["debias"], row["engine"])
+        shares = row.get("shares", {}) if arm != before else {}
+        table.add_row(*(arm if arm != before else ("", "", "")), str(row["seeds"]),
+                      f"{row['ms']:.2f} ± {row['ms_error']:.2f}", f"{row['steps_per_second']:.0f}",
+                      "-" if plain is None else f"{row['ms'] / plain:.2f}", str(row.get("memory_mib") or "-"),
+                      ", ".join(f"{part} {share:.0f}%" for part, share in shares.items()))
+        before = arm
     return table
 
 
