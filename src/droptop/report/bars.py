@@ -23,16 +23,16 @@ class Bar:
         self.progress: Progress | None = None  # of the set at hand
 
     def __call__(self, done: int, total: int, what: str) -> None:
+        counted = count(done, total, self.unit)
         if self.progress is None:
             self.progress = Progress(
                 TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
                 BarColumn(bar_width=30), TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
                 TimeRemainingColumn(), console=self.console)
+            self.progress.add_task(what, completed=done, total=total or None, count=counted)
             self.progress.start()
-            self.progress.add_task(what, total=total or None, count="")
-        task = self.progress.task_ids[0]
-        self.progress.update(task, description=what, completed=done, total=total or None,
-                             count=count(done, total, self.unit))
+        self.progress.update(self.progress.task_ids[0], description=what, completed=done, total=total or None,
+                             count=counted)
         if done >= total > 0:
             self.close()
 
