@@ -55,6 +55,7 @@ class GraphedSteps(Steps):
             raise
         except RuntimeError as error:
             raise Uncapturable(str(error).splitlines()[0]) from error
+        torch.cuda.empty_cache()  # what libraries took while they were choosing their algorithms
         learner.load_state_dict(kept)
         learner.finite.fill_(True)
         self.log.next.zero_()

@@ -62,22 +62,36 @@ def work(pipe: Connection, threads: int) -> None:
     while (jobs := pipe.recv()) is not None:
         options = jobs[0].config.options
         prepare(options.device, options.deterministic)
-        runs = [SeedRun(job.config, job.run, job.seed, Reporter(pipe, number), stop.is_set,
-                        lambda text, number=number: pipe.send(("note", number, text)))  # type: ignore[misc]
+        runs = [SeedRun(job.config, job.run, job.seed, Reporter(pipe, number),
+                        warn=lambda text, number=number: pipe.send(("note", number, text)))  # type: ignore[misc]
                 for number, job in enumerate(jobs)]
         try:
-            for run in Together(runs, options.device, stop, options.parallel).finished():
+            for run in Together(runs, options.device, stop.is_set, options.parallel).finished():
                 pipe.send(("done", runs.index(run), None))
             pipe.send(("free", 0, None))
         except Interrupted:
             pipe.send(("interrupted", 0, None))
             return
-        except DroptopError as error:
-            pipe.send((type(error), 0, str(error)))
-        except OSError as error:
-            pipe.send((WorkerDied, 0, f"{error.filename or jobs[0].run}: {error.strerror or error}"))
-        except Exception:
-            pipe.send((DroptopError, 0, traceback.format_exc()))
+        except Exception as error:
+            pipe.send(("failed", 0, Failure.of(error, jobs[0])))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why jobs were not done, as it travels between processes."""
+
+    kind: type[DroptopError]
+    message: str
+    traceback: str
+
+    @classmethod
+    def of(cls, error: Exception, job: Job) -> "Failure":
+        trace = traceback.format_exc()
+        if isinstance(error, DroptopError):
+            return cls(type(error), str(error), trace)
+        if isinstance(error, OSError):
+            return cls(WorkerDied, f"{error.filename or job.run}: {error.strerror or error}", trace)
+        return cls(DroptopError, trace, trace)
 
 
 @dataclass
@@ -117,8 +131,28 @@ class Pool:
     listener: Listener
     waiting: list[Sequence[Job]]  # jobs that one worker takes together
     workers: list[Worker] = field(default_factory=list)
+    threads: int = 1  # of each worker
+
+    def run(self, threads: int, cores: int) -> None:
+        """Runs every job, on as many processes as there are cores; all of them have ended when this returns."""
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read by a worker when it loads torch
+        try:
+            with interruptible():
+                try:
+                    for _ in range(min(len(self.waiting), max(1, cores // threads))):
+                        self.hire(threads)
+                    self.loop()
+                finally:
+                    self.end()
+        finally:
+            if before is None:
+                del os.environ["OMP_NUM_THREADS"]
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
 
     def hire(self, threads: int) -> None:
+        self.threads = threads
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs, threads), daemon=True)
@@ -146,7 +180,9 @@ class Pool:
         except (EOFError, ConnectionResetError):
             worker.process.join(1)
             worker.jobs = None
-            raise WorkerDied(f"{jobs[0].name}: its process died (exit code {worker.process.exitcode})") from None
+            death = f"{jobs[0].name}: its process died (exit code {worker.process.exitcode})"
+            self.failed(worker, jobs, Failure(WorkerDied, death, death))
+            return
         job = jobs[number]
         if kind == "progress":
             self.listener.progress(job, value)
@@ -160,7 +196,11 @@ class Pool:
             raise KeyboardInterrupt
         else:
             worker.jobs = None
-            raise kind(value)
+            self.failed(worker, jobs, value)
+
+    def failed(self, worker: Worker, jobs: Sequence[Job], failure: Failure) -> None:
+        """Somebody could not do all of these; everybody stops."""
+        raise failure.kind(failure.message)
 
     def end(self) -> None:
         """Idle workers end by themselves; busy ones are asked to save and end, and in the last resort made to."""
@@ -217,21 +257,6 @@ def interruptible() -> Iterator[None]:
 def run_jobs(jobs: Sequence[Job], listener: Listener, threads: int,
              cores: Callable[[], int] = lambda: len(os.sched_getaffinity(0))) -> None:
     """Runs every job; raises what stopped them, after everybody has saved and ended."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # read by a worker when it loads torch
     # A GPU is shared best within one process; processes of a CPU take one job each.
     on_gpu = jobs[0].config.options.device == "cuda"
-    pool = Pool(listener, [list(jobs)] if on_gpu else [[job] for job in jobs])
-    try:
-        with interruptible():
-            try:
-                for _ in range(min(len(pool.waiting), max(1, cores() // threads))):
-                    pool.hire(threads)
-                pool.loop()
-            finally:
-                pool.end()
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
+    Pool(listener, [list(jobs)] if on_gpu else [[job] for job in jobs]).run(threads, cores())

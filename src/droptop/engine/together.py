@@ -4,8 +4,7 @@ Each has a CUDA stream of its own, so that small kernels of one fill the gaps of
 decided by the memory that is free. Results are those of running them one by one: they share nothing but the images.
 """
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -33,12 +32,15 @@ class Flight:
 class Together:
     """Where one fails, the others save what they have and end before its error is raised."""
 
-    def __init__(self, runs: Sequence[SeedRun], device: str, stop: threading.Event, most: int | None = None) -> None:
-        self.waiting, self.flying, self.stop = list(runs), list[Flight](), stop
+    def __init__(self, runs: Sequence[SeedRun], device: str, stop: Callable[[], bool] = lambda: False,
+                 most: int | None = None) -> None:
+        self.waiting, self.flying = list(runs), list[Flight]()
         self.device, self.on_gpu = device, device == "cuda"
         self.most = most or (MOST if self.on_gpu else 1)
         self.largest = 0  # bytes that one seed took
         self.failures: list[Exception] = []
+        for run in runs:
+            run.stop = lambda: bool(self.failures) or stop()
 
     def finished(self) -> Iterator[SeedRun]:
         """Runs all of them; gives each one when it is done."""
@@ -47,6 +49,7 @@ class Together:
                 run = self.waiting.pop(0)
                 self.flying.append(Flight(run, run.work(), lane(self.device)))
             for flight in list(self.flying):
+                flight.run.company = len(self.flying)
                 if self.done(flight):
                     yield flight.run
         if self.failures:
@@ -73,7 +76,6 @@ class Together:
                 self.waiting.insert(0, flight.run)
         except Exception as error:
             self.failures.append(error)
-            self.stop.set()
         else:
             self.flying.remove(flight)
             return True

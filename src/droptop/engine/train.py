@@ -18,7 +18,7 @@ from droptop.learner import Learner
 from droptop.results.folder import MetricsFile, locked, matches, read_metrics, seed_folder, seed_result, write_json
 from droptop.streams import Position, Stream
 
-MAX_COST = 0.03  # share of the time that checkpoints may take
+MAX_COST = 0.03  # share of a process's time that checkpoints may take
 GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
 
 
@@ -42,8 +42,9 @@ class Clock:
     last: float
     cost: float = 0.0
 
-    def due(self) -> bool:
-        return time.monotonic() - self.last >= max(self.interval, self.cost / MAX_COST)
+    def due(self, company: int) -> bool:
+        """`company` seeds share this process, and what checkpoints may cost."""
+        return time.monotonic() - self.last >= max(self.interval, self.cost * company / MAX_COST)
 
 
 class Block(NamedTuple):
@@ -76,6 +77,7 @@ class SeedRun:
         self.folder = seed_folder(run, seed)
         self.checkpoints = self.folder / "checkpoints"
         self.name = f"{config.options.debias} seed {seed}"
+        self.company = 1  # seeds that share this process, this one included
 
     def __call__(self) -> None:
         with lane(self.config.options.device):
@@ -134,7 +136,7 @@ class SeedRun:
             position = Position(block.task + 1) if ended else Position(block.task, block.stop)
             self.report(Progress(step, len(stream), block.task, len(stream.tasks), record.loss))
             finished, stopped = position.task == len(stream.tasks), self.stop()
-            if finished or stopped or clock.due():
+            if finished or stopped or clock.due(self.company):
                 started = time.monotonic()
                 self.save(learner, position)
                 clock = Clock(clock.interval, time.monotonic(), time.monotonic() - started)

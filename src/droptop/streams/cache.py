@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import PIL
@@ -32,7 +33,7 @@ from torch import Tensor
 from droptop.errors import BadRequest
 from droptop.streams import stored
 from droptop.streams.stored import BadCache, Pixels, Stored
-from droptop.streams.stream import Source
+from droptop.streams.stream import Samples, Source
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,6 +47,10 @@ def silent(done: int, total: int, what: str) -> None:
 
 
 progress: ContextVar[Progress] = ContextVar("progress", default=silent)  # who hears how decoding goes
+
+
+# Images that are in memory, while somebody uses them: seeds of one process share them.
+_IN_MEMORY: WeakValueDictionary[tuple[Path, bytes], Samples] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -97,11 +102,16 @@ def source(recipe: Recipe, y: Tensor, room: Room) -> Source:
     kept = Stored(decoded(recipe), y)
     if not room.take(kept.nbytes):
         return kept
+    key = (kept.path, y.numpy().tobytes())
+    if (found := _IN_MEMORY.get(key)) is not None:
+        return found
     rows = torch.arange(len(kept))
     try:
-        return kept[rows]
+        samples = kept[rows]
     except BadCache:  # which has removed the file
-        return Stored(decoded(recipe), y)[rows]
+        samples = Stored(decoded(recipe), y)[rows]
+    _IN_MEMORY[key] = samples
+    return samples
 
 
 def decoded(recipe: Recipe) -> Path:
