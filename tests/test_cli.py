@@ -161,7 +161,7 @@ def test_seeds_of_unequal_lengths_share_a_figure():
     ("compare --drop all --out OUT", "--drop takes one of"),
     ("run --debias none --gamma 5 --out OUT", "unknown option gamma"),
     ("compare --debias none --out OUT", "--debias"),
-    ("compare --data imagenet --out OUT", "--data takes one of fashion"),
+    ("compare --data imagenet --out OUT", "there is no stream imagenet; there are fashion"),
     ("compare --method sgd --out OUT", "--method takes one of er"),
     ("compare --config nowhere.toml --out OUT", "nowhere.toml"),
     ("compare --weights nowhere --out OUT", "--weights"),

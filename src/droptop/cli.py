@@ -1,4 +1,4 @@
-"""The command line: `droptop run | compare | resume | bench`.
+"""The command line: `droptop run | compare | resume | bench | data`.
 
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
@@ -13,14 +13,14 @@ from typing import get_args
 
 from rich.console import Console
 
-from droptop import api, flags
+from droptop import api, data_cli, flags
 from droptop.config import Config, configure, named
 from droptop.engine.run import Command, finished, load
 from droptop.errors import BadRequest, DroptopError, require
 from droptop.methods import METHODS
 from droptop.nets import Precision
 from droptop.nets.resnet import Stem
-from droptop.report import progress, tables
+from droptop.report import bars, progress, tables
 from droptop.streams.augment import Augment
 
 USAGE = """\
@@ -34,6 +34,8 @@ usage: droptop COMMAND ...
              droptop resume runs/first
   bench    milliseconds a step of every method, with and without debiasing, on this machine
              droptop bench --methods er,mir --steps 30
+  data     which streams there are, and what is on this disk; downloads, checks, contact sheets
+             droptop data list
 
 `droptop run --help` and `droptop compare --help` list every option of the stream, method and debiasing named beside it.
 """
@@ -50,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args[:1] == ["bench"]:
             return bench(args[1:], console)
+        if args[:1] == ["data"]:
+            return data_cli.data(args[1:], console)
         command, config, out, fresh = request(args)
         return serve(command, config, out, fresh, console)
     except BadRequest as error:
@@ -78,7 +82,7 @@ def serve(command: Command, config: Config, out: Path, fresh: bool, console: Con
     """Runs what was asked for and prints the answer."""
     if not fresh and finished(command, config, out):
         console.print(f"{out} is finished: nothing to resume", highlight=False)
-    with progress.listener(console) as listener:
+    with bars.decoding(), progress.listener(console) as listener:
         result = (api.start if fresh else api.carry_on)(command, config, out, listener)
     console.print()
     if command == "compare":
@@ -113,7 +117,7 @@ def request(args: list[str]) -> tuple[Command, Config, Path, bool]:
         out = Path(rest[0])
         return *load(out), out, False
     if name not in get_args(Command):
-        raise BadRequest(f"unknown command {name}: there are run, compare, resume and bench")
+        raise BadRequest(f"unknown command {name}: there are run, compare, resume, bench and data")
     command: Command = "run" if name == "run" else "compare"
     return command, *flags.parse(command, rest), True
 

@@ -19,7 +19,7 @@ from droptop.config import SECTIONS, Config, defaults, flatten, read_toml, resol
 from droptop.debias import DEBIAS
 from droptop.errors import BadRequest
 from droptop.methods import METHODS
-from droptop.streams import STREAMS
+from droptop.streams import known_names
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
              ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None)]
     request_type = dataclasses.make_dataclass("Request", where + [
         (name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections])
-    streams = ", ".join(f"{name} ({kind.about})" for name, kind in STREAMS.items())
+    streams = ", ".join(f"{name} ({about})" for name, about in known_names().items())
     known = f"streams: {streams}; methods: {', '.join(METHODS)}; debias: none, {', '.join(DEBIAS)}"
     parsed: Any = read(request_type, tokens, f"droptop {command}", known)
     values = {name: getattr(parsed, name) for name, _ in sections}
@@ -106,15 +106,16 @@ def read(kind: type[T], tokens: list[str], program: str, about: str) -> T:
 
 
 def one_line(box: str) -> str:
-    """The message of tyro's error box."""
+    """The message of tyro's error box, whose lines are missing where the output is not in UTF-8."""
     lines = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
-    rule = next((n for n, line in enumerate(lines) if line.startswith("─")), len(lines))
+    lines = lines or [line.strip() for line in box.splitlines()[2:]]
+    rule = next((n for n, line in enumerate(lines) if line and not line.strip("─-")), len(lines))
     message = " ".join(lines[:rule])
     if found := re.match(r"Error parsing (--\S+): .*?('[^']*'|\S+)$", message):
         metavar = next((line.split()[-1] for line in lines[rule:] if line.startswith(found[1] + " ")), "another value")
         kinds = {"INT": "an integer", "FLOAT": "a number", "{None}|INT": "an integer"}
         return f"{found[1]} takes {kinds.get(metavar, metavar)}, not {found[2]}"
-    if found := re.match(r"Missing from droptop \w+: (--\S+)", message):
+    if found := re.match(r"Missing from droptop [\w ]+: (\S+)", message):
         return f"{found[1]} is missing"
     if found := re.match(r"Missing value for argument '(--\S+)'", message):
         return f"{found[1]} takes a value"

@@ -93,5 +93,9 @@ def test_what_cannot_be_had(tmp_path):
     save(picture(1), tmp_path / "train/a/1.png")
     with pytest.raises(BadRequest, match="train/a holds one image"):
         make_stream(f"folder:{tmp_path}")
-    with pytest.raises(BadRequest, match="--data takes one of"):
+    save(picture(2), tmp_path / "train/a/2.png")
+    for use in (make_stream, lambda name: folder.check(name.removeprefix("folder:"))):
+        with pytest.raises(BadRequest, match="train holds one class, a: a stream has two at least"):
+            use(f"folder:{tmp_path}")
+    with pytest.raises(BadRequest, match="folder: is not the whole name: folder:PATH"):
         make_stream("folder:")

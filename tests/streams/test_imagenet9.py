@@ -72,7 +72,7 @@ def test_a_variant_is_a_training_stream_too(root):
     shown = (front.train.x > 0).any(1)
     assert 0.1 < shown.float().mean() < 0.5
     assert torch.equal(front.train.x, plain.train.x * shown[:, None])
-    with pytest.raises(BadRequest, match=r"only_bg_t, .*, stylized after the colon, not backwards"):
+    with pytest.raises(BadRequest, match=r"no variant backwards; there are original, .*, stylized$"):
         tiny(root, ":backwards")
     with pytest.raises(BadRequest, match=r"needs images to train on: a folder stylized/train$"):
         tiny(root, ":stylized")

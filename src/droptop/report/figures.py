@@ -21,6 +21,11 @@ from droptop.results.folder import read_metrics, read_result
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
 STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
          "font.size": 9, "axes.titlesize": 9, "figure.titlesize": 11}
+ACROSS = 5  # test sets side by side
+MOST_ROWS = 20  # classes with a panel of their own; more of them share a heat map
+
+
+Curves = dict[str, tuple[list[int], list[float]]]  # by name: steps, and the value from each of them on
 
 
 def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
@@ -65,9 +70,12 @@ def _colour(arm: str) -> str:
 def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
     """Accuracy over the classes seen after each task, with standard errors over seeds, a panel a test set."""
     tests = list(next(iter(arms.values()))["tests"])
-    figure, axes = plt.subplots(1, len(tests), figsize=(3.2 * len(tests) + 0.6, 3.1), sharey=True, squeeze=False,
-                                layout="constrained")
-    for ax, test in zip(axes[0], tests):
+    rows = in_rows(tests)
+    figure, axes = plt.subplots(len(rows), len(rows[0]), sharey=True, squeeze=False, layout="constrained",
+                                figsize=(3.2 * len(rows[0]) + 0.6, 2.7 * len(rows) + 0.4))
+    for ax in axes.flat[len(tests):]:
+        ax.set_axis_off()
+    for ax, test in zip(axes.flat, tests):
         for arm, summary in arms.items():
             curves = np.array(summary["tests"][test]["A"])
             tasks = np.arange(1, curves.shape[1] + 1)
@@ -77,7 +85,8 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
                 error = curves.std(0, ddof=1) / np.sqrt(len(curves))
                 ax.fill_between(tasks, mean - error, mean + error, color=_colour(arm), alpha=0.2, linewidth=0)
         ax.set(title=f"test set: {test}", xlabel="after task", xticks=tasks)
-    axes[0][0].set_ylabel("accuracy over classes seen (%)")
+    for row in axes:
+        row[0].set_ylabel("accuracy over classes seen (%)")
     axes[0][0].legend(frameon=False, loc="lower left")
     seeds = len(next(iter(arms.values()))["seeds"])
     figure.suptitle(title + (f" (mean and standard error of {seeds} seeds)" if seeds > 1 else ""))
@@ -85,11 +94,15 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
 
 
 def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
-    """Accuracy on task j after task i, mean over seeds: a row an arm, a column a test set."""
-    tests = list(next(iter(arms.values()))["tests"])
-    figure, axes = plt.subplots(len(arms), len(tests), squeeze=False, layout=ConstrainedLayoutEngine(hspace=0.06),
-                                figsize=(2.5 * len(tests) + 0.9, 2.6 * len(arms) + 0.5))
-    for row, (arm, summary) in zip(axes, arms.items()):
+    """Accuracy on task j after task i, mean over seeds: a row an arm, a column a test set; the same again below for
+    further test sets."""
+    lines = in_rows(list(next(iter(arms.values()))["tests"]))
+    rows = [(arm, summary, tests) for tests in lines for arm, summary in arms.items()]
+    figure, axes = plt.subplots(len(rows), len(lines[0]), squeeze=False, layout=ConstrainedLayoutEngine(hspace=0.06),
+                                figsize=(2.5 * len(lines[0]) + 0.9, 2.6 * len(rows) + 0.5))
+    for row, (arm, summary, tests) in zip(axes, rows):
+        for ax in row[len(tests):]:
+            ax.set_axis_off()
         for ax, test in zip(row, tests):
             matrix = np.array(summary["tests"][test]["matrix"], dtype=float).mean(0)
             image = ax.imshow(matrix, vmin=0, vmax=100, cmap="viridis")
@@ -101,12 +114,18 @@ def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
             ax.set(title=f"{arm}: {test}", xticks=ticks, yticks=ticks, xticklabels=[t + 1 for t in ticks],
                    yticklabels=[t + 1 for t in ticks])
             ax.grid(False)
+            if arm == list(arms)[-1]:
+                ax.set_xlabel("accuracy on task")
         row[0].set_ylabel("after task")
-    for ax in axes[-1]:
-        ax.set_xlabel("accuracy on task")
     figure.colorbar(image, ax=axes, shrink=0.8, label="%")
     figure.suptitle(title)
     return figure
+
+
+def in_rows(tests: list[str]) -> list[list[str]]:
+    """Test sets in rows of equal length, the last one perhaps shorter, none too long for a page."""
+    length = -(-len(tests) // -(-len(tests) // ACROSS))
+    return [tests[start:start + length] for start in range(0, len(tests), length)]
 
 
 def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
@@ -117,28 +136,57 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
 
 
 def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str) -> Figure:
-    """kappa' over time, a row a class from its task on (or its first change, where tasks blur), of the first seed."""
+    """kappa' over time, a row a class from its task on (or its first change, where tasks blur), of the first seed; a
+    heat map where there are many classes."""
     assert config.droptop is not None
     per_class = config.droptop.intensity.per == "class"
     names = result["classes"] if per_class else ("all classes",)
     tasks = result["tasks"] if per_class else ((0,),)
     starts = [0] + [line["step"] for line in lines if line.get("task_end")]
     gamma, last = config.droptop.gamma, lines[-1]["step"]
-    rows = sorted((group, task) for task, groups in enumerate(tasks) for group in groups)
-    figure, axes = plt.subplots(len(rows), 1, figsize=(7, 0.42 * len(rows) + 1.2), sharex=True, sharey=True,
+    changes: dict[int, list[tuple[int, float]]] = {group: [] for groups in tasks for group in groups}
+    for line in lines:
+        for group, value in line.get("kappa", {}).items():
+            changes[int(group)].append((line["step"], value))
+    curves = {}  # by class: steps and values, the last one carried on to the end
+    for group, task in sorted((group, task) for task, groups in enumerate(tasks) for group in groups):
+        start = min([starts[task], *(step for step, _ in changes[group])])
+        steps, values = zip((start, min(config.droptop.kappa_0, gamma)), *changes[group])
+        curves[names[group]] = [*steps, last], [*values, values[-1]]
+    figure = kappa_curves(curves, lines) if len(curves) <= MOST_ROWS else kappa_map(curves, lines, gamma)
+    figure.suptitle(f"{title}: kappa' of seed {config.seeds[0]}, percent of the first map", fontsize=10)
+    return figure
+
+
+def kappa_curves(curves: Curves, lines: list[dict[str, Any]]) -> Figure:
+    figure, axes = plt.subplots(len(curves), 1, figsize=(7, 0.42 * len(curves) + 1.2), sharex=True, sharey=True,
                                 squeeze=False, layout="constrained")
-    for ax, (group, task) in zip(axes[:, 0], rows):
-        changes = [(line["step"], line["kappa"][str(group)]) for line in lines if str(group) in line.get("kappa", {})]
-        start = min([starts[task], *(step for step, _ in changes)])
-        steps, values = zip((start, min(config.droptop.kappa_0, gamma)), *changes)
-        ax.step([*steps, last], [*values, values[-1]], where="post", color=DEBIASED, linewidth=1.5)
+    for ax, (name, (steps, values)) in zip(axes[:, 0], curves.items()):
+        ax.step(steps, values, where="post", color=DEBIASED, linewidth=1.5)
         _mark_tasks(ax, lines)
         ax.set_xlabel("")
-        ax.set_ylabel(names[group], rotation=0, ha="right", va="center", fontsize=8)
+        ax.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
         ax.tick_params(labelsize=6)
     axes[0][0].margins(y=0.25)
     axes[-1][0].set_xlabel("step (a vertical line ends a task)")
-    figure.suptitle(f"{title}: kappa' of seed {config.seeds[0]}, percent of the first map", fontsize=10)
+    return figure
+
+
+def kappa_map(curves: Curves, lines: list[dict[str, Any]], gamma: float) -> Figure:
+    """Classes x steps, blank before a class arrives; the class that arrives first stands at the top."""
+    names = sorted(curves, key=lambda name: curves[name][0][0])
+    cells = np.full((len(names), lines[-1]["step"]), np.nan)
+    for row, name in zip(cells, names):
+        for start, value in zip(*curves[name]):
+            row[start:] = value
+    figure, ax = plt.subplots(figsize=(8, 0.115 * len(names) + 1.2), layout="constrained")
+    image = ax.imshow(cells, aspect="auto", interpolation="nearest", cmap="viridis", vmin=0, vmax=gamma,
+                      extent=(0, cells.shape[1], len(names), 0))
+    ax.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False)
+    _mark_tasks(ax, lines)
+    figure.colorbar(image, ax=ax, label="%", aspect=40)
     return figure
 
 

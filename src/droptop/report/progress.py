@@ -23,7 +23,6 @@ class Live:
         self.rows: dict[str, TaskID] = {}
 
     def __enter__(self) -> "Live":
-        self.bars.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -33,6 +32,7 @@ class Live:
     def progress(self, job: "Job", step: "Step") -> None:
         at = f"{step.task + 1}/{step.tasks}"
         if job.name not in self.rows:
+            self.bars.start()  # not before, since other bars may come first
             self.rows[job.name] = self.bars.add_task(job.name, total=step.steps, at=at)
         self.bars.update(self.rows[job.name], completed=step.step, at=at)
 

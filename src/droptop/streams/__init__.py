@@ -8,10 +8,28 @@ from typing import Any
 
 from droptop.errors import BadRequest
 from droptop.streams import cifar, fashion, folder, imagenet9, mnist
+from droptop.streams.root import Progress
 from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
 
-__all__ = ["FAMILIES", "STREAMS", "Batch", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
-           "StreamKind", "find"]
+__all__ = ["FAMILIES", "STREAMS", "Batch", "Data", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
+           "StreamKind", "find", "known_names"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The images behind a stream. Both raise `Missing` where they are not on this disk."""
+
+    where: Callable[[Path | None], str]  # where they are below a root, found without reading them
+    check: Callable[[Path | None, Progress], str]  # reads every file, and says what there is
+    package: str | None = None  # what `droptop data download` calls them
+
+
+BUILT_IN = Data(lambda root: "built in", fashion.check)
+CIFAR10 = Data(partial(cifar.where, cifar.CIFAR10), partial(cifar.check, cifar.CIFAR10), "cifar10")
+CIFAR100 = Data(partial(cifar.where, cifar.CIFAR100), partial(cifar.check, cifar.CIFAR100), "cifar100")
+MNIST = Data(mnist.where, mnist.check, "mnist")
+IMAGENET9 = Data(imagenet9.IMAGENET9.where, imagenet9.IMAGENET9.check)
+TINY_IMAGENET9 = Data(imagenet9.TINY.where, imagenet9.TINY.check)
 
 
 @dataclass(frozen=True)
@@ -20,20 +38,31 @@ class StreamKind:
     config: type[StreamConfig]
     preset: dict[str, Any]  # options of net and learner that suit this data
     about: str
+    data: Data = BUILT_IN
+
+
+@dataclass(frozen=True)
+class Family:
+    """Streams whose name goes on after a colon."""
+
+    takes: str  # what stands there
+    about: str
+    kind: Callable[[str], StreamKind]
 
 
 def _imagenet9(variant: str) -> StreamKind:
     return StreamKind(partial(imagenet9.IMAGENET9.build, imagenet9.known(variant)), imagenet9.ImageNet9Config,
-                      folder.PRESET_224, "ImageNet-9 without primates; test sets with other backgrounds")
+                      folder.PRESET_224, "ImageNet-9 without primates; test sets with other backgrounds", IMAGENET9)
 
 
 def _tiny_imagenet9(variant: str) -> StreamKind:
     return StreamKind(partial(imagenet9.TINY.build, imagenet9.known(variant)), imagenet9.TinyImageNet9Config,
-                      folder.PRESET, "the same on 64 px images in its layout")
+                      folder.PRESET, "images of 64 px in the layout of ImageNet-9", TINY_IMAGENET9)
 
 
 def _folder(path: str) -> StreamKind:
-    return StreamKind(partial(folder.folder, path), folder.FolderConfig, folder.PRESET, "your own images")
+    data = Data(lambda root: folder.where(path), lambda root, progress: folder.check(path, progress))
+    return StreamKind(partial(folder.folder, path), folder.FolderConfig, folder.PRESET, "your own images", data)
 
 
 STREAMS: dict[str, StreamKind] = {
@@ -46,22 +75,22 @@ STREAMS: dict[str, StreamKind] = {
         fashion.fashion_background, fashion.ShortcutConfig, fashion.PRESET,
         "a texture behind the garment tells the class"),
     "split-cifar10": StreamKind(
-        cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task"),
+        cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
     "split-cifar100": StreamKind(
-        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task"),
+        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100),
     "split-mnist": StreamKind(
-        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task"),
+        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST),
     "biased-mnist": StreamKind(
-        mnist.biased_mnist, mnist.ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit"),
+        mnist.biased_mnist, mnist.ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit", MNIST),
     "split-imagenet9": _imagenet9("original"),
     "split-tiny-imagenet9": _tiny_imagenet9("original"),
 }
 
 # Streams whose name goes on after a colon, such as `folder:PATH`: what stands there becomes a stream of its own.
-FAMILIES: dict[str, Callable[[str], StreamKind]] = {
-    "folder": _folder,  # PATH
-    "split-imagenet9": _imagenet9,  # the variant to train on
-    "split-tiny-imagenet9": _tiny_imagenet9,
+FAMILIES: dict[str, Family] = {
+    "folder": Family("PATH", "your own images, PATH/train/CLASS/*.jpg and, if there are any, PATH/test", _folder),
+    "split-imagenet9": Family("VARIANT", "trains on one of its variants, such as only_fg", _imagenet9),
+    "split-tiny-imagenet9": Family("VARIANT", "trains on one of its variants", _tiny_imagenet9),
 }
 
 
@@ -71,6 +100,15 @@ def find(name: str) -> StreamKind:
     if name in STREAMS:
         return STREAMS[name]
     if colon and rest and head in FAMILIES:
-        return FAMILIES[head](rest)
-    known = [*STREAMS, *(f"{family}:..." for family in FAMILIES)]
-    raise BadRequest(f"--data takes one of {', '.join(known)}, not {name}")
+        return FAMILIES[head].kind(rest)
+    if head in FAMILIES:
+        raise BadRequest(f"{name} is not the whole name: {head}:{FAMILIES[head].takes}")
+    raise BadRequest(f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}")
+
+
+def known_names() -> dict[str, str]:
+    """Every name that `find` knows, and what it stands for."""
+    names = {name: kind.about for name, kind in STREAMS.items()}
+    for name, family in FAMILIES.items():
+        names[f"{name}:{family.takes}"] = family.about
+    return names

@@ -143,6 +143,7 @@ def lock(place: Path, what: str) -> Iterator[None]:
         except BlockingIOError:
             progress.get()(0, 1, f"{what}: waiting for another process that is decoding")
             fcntl.flock(file, fcntl.LOCK_EX)
+            progress.get()(1, 1, f"{what}: the other process is done")
         yield
 
 

@@ -35,5 +35,6 @@ def look(work: Callable[[int], R], rows: Sequence[int], what: str, progress: Pro
     answers = [answer for some in in_parallel(told, rows, progress, what) for answer in some]
     errors = [answer for answer in answers if isinstance(answer, BadRequest)]
     if errors:
-        raise BadRequest(f"{errors[0]}" + (f"; and {len(errors) - 1} more files like it" if errors[1:] else ""))
+        more = len(errors) - 1
+        raise BadRequest(f"{errors[0]}" + (f"; and {more} more file{'s' if more > 1 else ''} like it" if more else ""))
     return [answer for answer in answers if not isinstance(answer, BadRequest)]

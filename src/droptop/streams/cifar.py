@@ -63,23 +63,24 @@ def split_cifar100(config: StreamConfig, seed: int, limit: int | None = None, ro
     return _stream("split-cifar100", CIFAR100, config, seed, limit, root)
 
 
-def check_cifar10(root: Path | None, progress: Progress) -> str:
-    """Reads every file, or says what is wrong with one; then what there is, in a line."""
-    return _check(CIFAR10, root, progress)
-
-
-def check_cifar100(root: Path | None, progress: Progress) -> str:
-    """Reads every file, or says what is wrong with one; then what there is, in a line."""
-    return _check(CIFAR100, root, progress)
-
-
 def _stream(name: str, layout: Layout, config: StreamConfig, seed: int, limit: int | None, root: Path | None) -> Stream:
     train, test, classes = images(layout, folder_of(layout, root).resolve())
     spec = Spec(SHAPE, classes, mean=layout.mean, std=layout.std)
     return Stream(name, spec, train, {"clean": test}, config, seed, limit)
 
 
-def _check(layout: Layout, root: Path | None, progress: Progress) -> str:
+def where(layout: Layout, root: Path | None) -> str:
+    """The folder it is in, unless a file is missing; nothing is read."""
+    folder = folder_of(layout, root)
+    for name in (layout.meta, *layout.train, layout.test):
+        if not (folder / name).is_file():
+            raise BadRequest(f"{folder / name} is missing; remove the folder, and "
+                             f"{download_command(layout.download, root)} fetches it anew")
+    return str(folder)
+
+
+def check(layout: Layout, root: Path | None, progress: Progress) -> str:
+    """Reads every file, or says what is wrong with one; then what there is, in a line."""
     train, test, classes = read(layout, folder_of(layout, root), progress)
     return f"{len(train):,} + {len(test):,} images of {len(classes)} classes, {SHAPE[1]} x {SHAPE[2]}"
 

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from droptop.errors import require
 from droptop.rng import generator
+from droptop.streams.root import Progress
 from droptop.streams.shortcuts import CUES, add_background, add_sticker, draw_cues
 from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
 
@@ -69,6 +70,12 @@ def images() -> tuple[Samples, Samples]:
     edge = TRAIN * len(CLASSES)
     return (Samples(rgb[:edge], labels.repeat_interleave(TRAIN)),
             Samples(rgb[edge:], labels.repeat_interleave(TEST)))
+
+
+def check(root: Path | None, progress: Progress) -> str:
+    """What there is, in a line."""
+    train, test = images()
+    return f"{len(train):,} + {len(test):,} images of {len(CLASSES)} classes, 28 x 28"
 
 
 def foreground(x: Tensor) -> Tensor:

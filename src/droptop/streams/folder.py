@@ -7,7 +7,7 @@ the question whether a learner leans on backgrounds.
 from dataclasses import dataclass
 from pathlib import Path
 
-from droptop.errors import require
+from droptop.errors import BadRequest, require
 from droptop.streams import cache
 from droptop.streams.cache import Progress, Room
 from droptop.streams.checks import check_images, check_scenes
@@ -47,8 +47,7 @@ class FolderConfig(ImageConfig):
 
 
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
-    place, room, size = Path(path).expanduser(), config.room, config.image_size
-    train, test = read_tree(place)
+    (place, train, test), room, size = tree(path), config.room, config.image_size
     spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
     images = cache.source(plain(train, size, f"{place}, training"), train.y, room)
     scenes = scenes_of(place, test)
@@ -60,6 +59,21 @@ def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None,
     return Stream(f"folder:{path}", spec, images, tests, config, seed, limit)
 
 
+def tree(path: str) -> tuple[Path, Part, Part]:
+    """The folder, and its images for training and testing."""
+    place = Path(path).expanduser()
+    train, test = read_tree(place)
+    if len(train.classes) == 1:
+        raise BadRequest(f"{place / 'train'} holds one class, {train.classes[0]}: a stream has two at least")
+    return place, train, test
+
+
+def where(path: str) -> str:
+    """The folder, and how many images are in it; none is read."""
+    place, train, test = tree(path)
+    return f"{place}, {len(train):,} + {len(test):,} images of {len(train.classes)} classes"
+
+
 def scenes_of(place: Path, part: Part) -> Scenes | None:
     """A part with its masks, where the tree has any."""
     return Scenes(part, place, read_boxes(place)).complete() if (place / "masks").is_dir() else None
@@ -67,8 +81,7 @@ def scenes_of(place: Path, part: Part) -> Scenes | None:
 
 def check(path: str, progress: Progress = cache.silent) -> str:
     """Whether a whole tree is in order, and what there is in it."""
-    place = Path(path).expanduser()
-    train, test = read_tree(place)
+    place, train, test = tree(path)
     said = [check_images(train, "training", progress), check_images(test, "test", progress)]
     scenes = scenes_of(place, test)
     return "\n".join(said if scenes is None else [*said, check_scenes(scenes, "test masks", progress)])

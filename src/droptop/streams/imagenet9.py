@@ -26,7 +26,7 @@ from droptop.streams import cache
 from droptop.streams.cache import Progress, Recipe, opened, silent
 from droptop.streams.checks import check_images, check_scenes
 from droptop.streams.folder import MEAN, STD, ImageConfig
-from droptop.streams.root import data_root, missing
+from droptop.streams.root import Missing, data_root
 from droptop.streams.scenes import Scenes, plain, read_boxes
 from droptop.streams.stream import Spec, Stream
 from droptop.streams.tree import Part, read_part
@@ -98,7 +98,7 @@ class Kind:
         places = [data_root(root) / home / variant / part for home in self.homes]
         found = next((place for place in places if place.is_dir()), None)
         if found is None and variant == "original":
-            raise missing(self.name, data_root(root) / self.home / variant / part, self.how)
+            raise Missing(self.name, data_root(root) / self.home / variant / part, self.how)
         return found
 
     def scenes(self, root: Path | None, part: str) -> Scenes | None:
@@ -124,6 +124,15 @@ class Kind:
                              f"as these there is {TINY.name}")
         return part
 
+    def where(self, root: Path | None) -> str:
+        """The folder it is in, and how many of the test sets can be had; nothing is read."""
+        train, val = (self.find(root, "original", part) for part in ("train", "val"))
+        assert train is not None
+        assert val is not None
+        masks = (val.parent.parent / "masks/val").is_dir()
+        had = [test for test in TESTS if self.find(root, test, "val") or (masks and test in VARIANTS)]
+        return f"{train.parent.parent}, {len(had)} of {len(TESTS)} test sets"
+
     def check(self, root: Path | None, progress: Progress = silent) -> str:
         """Whether the whole set is in order, and what there is of it."""
         said = []
@@ -139,7 +148,7 @@ class Kind:
 def known(variant: str) -> str:
     """A variant's name, unless it is not one."""
     if variant not in TESTS:
-        raise BadRequest(f"--data takes one of {', '.join(TESTS)} after the colon, not {variant}")
+        raise BadRequest(f"there is no variant {variant}; there are {', '.join(TESTS)}")
     return variant
 
 

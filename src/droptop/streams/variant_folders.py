@@ -1,5 +1,7 @@
 """Background variants as folders of images, in the backgrounds challenge's layout: for any tree that has masks."""
 
+import shutil
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,35 +13,42 @@ from droptop.streams.variants import VARIANTS
 
 
 def write_variants(source: Path, out: Path, names: Sequence[str] = VARIANTS, progress: Progress = silent) -> int:
-    """Writes OUT/VARIANT/{train,val}/CLASS/NAME.png for each image of `source` (its layout: see `scenes`); gives how
-    many were written. Each is there whole or not at all, and the same images give the same pixels."""
+    """Writes OUT/VARIANT/{train,val}/CLASS/NAME.png for each image of the parts of `source` that have masks (its
+    layout: see `scenes`); gives how many were written. All of them are there or none, and the same images give the same
+    pixels."""
     for name in names:
         if name not in VARIANTS:
-            raise BadRequest(f"{name} is no variant that is made from masks: {', '.join(VARIANTS)}")
+            raise BadRequest(f"{name or 'an empty name'} is no variant that is made from masks: {', '.join(VARIANTS)}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadRequest(f"{out} holds something already: choose a new or empty folder")
+    if not source.is_dir():
+        raise BadRequest(f"{source} is not {'a' if source.exists() else 'an existing'} folder")
     originals = source / "original" if (source / "original").is_dir() else source
-    parts = [read_part(originals / name) for name in ("train", "test", "val") if (originals / name).is_dir()]
-    if not parts:
+    names_of_parts = [name for name in ("train", "test", "val") if (originals / name).is_dir()]
+    if not names_of_parts:
         raise BadRequest(f"{source} holds no images: they belong in {source}/original/{{train,val}}/CLASS/")
+    masked = [name for name in names_of_parts if (source / "masks" / name).is_dir()]
+    if not masked:
+        raise BadRequest(f"{source} holds no masks: they belong in {source}/masks/{names_of_parts[-1]}/CLASS/")
     boxes = read_boxes(source)
-    everything = [Scenes(part, source, boxes).complete() for part in parts]
+    everything = [Scenes(read_part(originals / name), source, boxes).complete() for name in masked]
+    place = out.absolute()
+    beside = place.with_name(f".{place.name}-{uuid.uuid4().hex[:8]}")
     try:
-        return sum(_write(scenes, name, out, progress) for scenes in everything for name in names)
+        beside.mkdir(parents=True)
+        count = sum(_write(scenes, name, beside, progress) for scenes in everything for name in names)
+        beside.replace(place)
+        return count
     except OSError as error:
-        raise BadRequest(f"{error.filename or out}: {error.strerror}") from None
+        raise BadRequest(f"{out}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _write(scenes: Scenes, variant: str, out: Path, progress: Progress) -> int:
     """One variant of one part."""
     def write(row: int) -> None:
-        path = out / variant / f"{scenes.part.stem(row)}.png"
-        beside = path.with_suffix(".part")
-        try:
-            scenes.make(variant, row).save(beside, "PNG")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        scenes.make(variant, row).save(out / variant / f"{scenes.part.stem(row)}.png", "PNG")
 
     rows = range(len(scenes.part))
     for folder in {(out / variant / scenes.part.stem(row)).parent for row in rows}:

@@ -1,0 +1,188 @@
+"""The command line: `droptop data list | check | download | variants | sheet`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+from tyro.conf import Positional, arg
+
+from droptop import flags
+from droptop.errors import BadRequest, require
+from droptop.report import bars
+from droptop.streams import FAMILIES, STREAMS, Data, find
+from droptop.streams.download import PACKAGES
+from droptop.streams.download import download as fetch
+from droptop.streams.root import Missing, data_root
+from droptop.streams.variants import VARIANTS
+
+T = TypeVar("T")
+
+USAGE = """\
+usage: droptop data COMMAND ...
+
+  list      every stream, whether its data is on this disk, and how to get the rest
+              droptop data list --root ~/data
+  check     reads every file of a set, and names the first that is damaged
+              droptop data check split-cifar10 --root ~/data
+  download  fetches cifar10, cifar100 or mnist
+              droptop data download cifar10 --root ~/data
+  variants  writes images with other backgrounds, made from images and masks
+              droptop data variants my/images my/variants --names only_fg,mixed_rand
+  sheet     draws some images of every class and test set
+              droptop data sheet folder:my/images sheet.png
+"""
+
+Name = Annotated[Positional[str], arg(metavar="NAME", help="Stream by name, such as split-cifar10 or folder:PATH.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    root: Path | None = None
+    """Folder in which data sets lie; unless told, the one DROPTOP_DATA names, else ./data."""
+
+    def __post_init__(self) -> None:
+        require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(ListOptions):
+    name: Name
+
+
+@dataclass(frozen=True, kw_only=True)
+class SheetOptions(CheckOptions):
+    out: Annotated[Positional[Path], arg(metavar="OUT.png", help="The picture to write.")]
+    seed: int = 0
+    """Of the stream: which images come first, which of them have a shortcut, and where."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.seed >= 0, "seed", "a number from 0", self.seed)
+        if self.out.suffix.lower() != ".png":
+            raise BadRequest(f"data sheet writes a picture named OUT.png, not {self.out}")
+        if self.out.exists():
+            raise BadRequest(f"{self.out} exists already: choose another name")
+        if not self.out.absolute().parent.is_dir():
+            raise BadRequest(f"{self.out.parent} is not an existing folder")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownloadOptions:
+    name: Annotated[Positional[str], arg(metavar="NAME", help=f"{', '.join(PACKAGES)}, or a stream that needs them.")]
+    root: Path | None = None
+    """Folder to put it in; unless told, the one DROPTOP_DATA names, else ./data."""
+
+    def __post_init__(self) -> None:
+        place = data_root(self.root)
+        require(place.is_dir() or not place.exists(), "root", "a folder", place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantsOptions:
+    source: Annotated[Positional[Path], arg(metavar="IN", help="Folder of original/{train,val}/CLASS and masks/.")]
+    out: Annotated[Positional[Path], arg(metavar="OUT", help="Folder for the variants, new or empty.")]
+    names: str = ",".join(VARIANTS)
+    """Variants to make, separated by commas."""
+
+
+def data(args: list[str], console: Console) -> int:
+    """Does what is asked for; gives the exit code."""
+    commands: dict[str, Callable[[list[str], Console], None]] = {
+        "list": list_streams, "check": check, "download": download, "variants": variants, "sheet": sheet}
+    if not args or args[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return 0 if args else 2
+    if args[0] not in commands:
+        raise BadRequest(f"unknown command data {args[0]}: there are {', '.join(commands)}")
+    commands[args[0]](args[1:], console)
+    return 0
+
+
+# -- What there is ----------------------------------------------------------------------------------------------------
+
+
+def list_streams(args: list[str], console: Console) -> None:
+    options = flags.read(ListOptions, args, "droptop data list", "every stream, and whether its data is on this disk")
+    rows: list[tuple[str, str, str]] = []
+    ways: dict[str, list[str]] = {}  # to get what is missing, and for which streams
+    for name, kind in STREAMS.items():
+        try:
+            where = kind.data.where(options.root)
+        except Missing as error:
+            where = "not on this disk"
+            ways.setdefault(error.how, []).append(name)
+        except BadRequest as error:
+            where = f"not whole: {error}"
+        rows.append((name, where, kind.about))
+        if name in FAMILIES:
+            rows.append((f"{name}:{FAMILIES[name].takes}", "the same", FAMILIES[name].about))
+    rows += [(f"{name}:{family.takes}", "where you keep it", family.about) for name, family in FAMILIES.items()
+             if name not in STREAMS]
+    if console.is_terminal:
+        table = Table(Column("stream", no_wrap=True), "data", "what it is")
+        for row in rows:
+            table.add_row(*(Text(cell, overflow="fold") for cell in row))
+        console.print(table)
+    else:  # one line a stream, for other programs
+        widths = [max(len(row[column]) for row in rows) for column in range(2)]
+        for name, where, about in rows:
+            print(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
+    lines = [f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
+             *(f"{', '.join(names)}: {how}" for how, names in ways.items())]
+    console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def images_of(name: str) -> Data:
+    """The images behind a stream, by its name or by that of their package."""
+    return next((kind.data for kind in STREAMS.values() if kind.data.package == name), None) or find(name).data
+
+
+def check(args: list[str], console: Console) -> None:
+    options = flags.read(CheckOptions, args, "droptop data check", "reads every file of a set")
+    found = images_of(options.name)
+    with bars.shown("images" if found.package is None else "files") as progress:
+        said = found.check(options.root, progress)
+    console.print(f"{options.name}: in order", said, sep="\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def download(args: list[str], console: Console) -> None:
+    options = flags.read(DownloadOptions, args, "droptop data download", "fetches a data set")
+    packages = {name: name for name in PACKAGES}
+    packages |= {name: kind.data.package for name, kind in STREAMS.items() if kind.data.package is not None}
+    if options.name not in packages:
+        raise BadRequest(f"data download takes one of {', '.join(packages)}, not {options.name}; `droptop data list` "
+                         "tells where other data come from")
+    with bars.shown("bytes") as progress:
+        said = fetch(packages[options.name], options.root, progress)
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+# -- What is made of it -----------------------------------------------------------------------------------------------
+
+
+def variants(args: list[str], console: Console) -> None:
+    from droptop.streams.variant_folders import write_variants
+
+    options = flags.read(VariantsOptions, args, "droptop data variants", "images with other backgrounds")
+    with bars.shown("images") as progress:
+        count = write_variants(options.source, options.out, options.names.split(","), progress)
+    console.print(f"{count:,} images in {options.out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def sheet(args: list[str], console: Console) -> None:
+    options = flags.read(SheetOptions, args, "droptop data sheet", "some images of every class and test set")
+    from droptop.checkpoint import write_atomic
+    from droptop.engine.build import make_stream
+    from droptop.report.sheet import contact_sheet
+
+    with bars.decoding():
+        stream = make_stream(options.name, options.seed, root=options.root, drop_last=False)
+    try:
+        write_atomic(options.out, contact_sheet(stream))
+    except OSError as error:
+        raise BadRequest(f"{options.out}: {error.strerror}") from None
+    console.print(f"{options.name} is in {options.out}", markup=False, highlight=False, soft_wrap=True)
