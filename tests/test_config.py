@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from droptop import BadRequest, configure
+from droptop.cli.flags import parse
 from droptop.config import flatten, to_toml
 from droptop.debias import DEBIAS
-from droptop.flags import parse
 from droptop.methods import METHODS
 from droptop.streams import STREAMS
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from droptop import data_cli
+from droptop.cli import data as data_cli
 from droptop.cli import main
 from droptop.report import bars
 from droptop.streams import known_names

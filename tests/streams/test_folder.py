@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from droptop import BadRequest, Samples, make_learner, make_stream
-from droptop.flags import parse
+from droptop.cli.flags import parse
 from droptop.streams import folder
 from droptop.streams.stored import Stored
 from droptop.streams.variants import VARIANTS

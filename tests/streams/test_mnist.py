@@ -4,8 +4,8 @@ import torch
 from PIL import ImageColor
 
 from droptop import BadRequest, make_stream
+from droptop.cli.flags import parse
 from droptop.config import to_toml
-from droptop.flags import parse
 from droptop.streams import STREAMS, mnist
 
 from formats import idx_bytes, write_mnist

@@ -1,5 +1,6 @@
 """Results as a person reads them in a terminal."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,19 @@ def answer(comparison: dict[str, Any]) -> list[str]:
         lines.append(f"{mean_error(dropped['share'])}% of the dropped cells lay on the shortcut; "
                      f"{mean_error(dropped['chance'])}% would have by chance")
     return lines
+
+
+def study_table(rows: list[dict[str, Any]], by: Sequence[str]) -> Table:
+    """A row a group, test set and figure; what debiasing changes where that can be said."""
+    table = Table(*by, "test", "", "n", "mean ± error", "to none", "95% interval", "p", "p (Holm)",
+                  title="percent; differences are paired by seed, p-values corrected for all rows (Holm)")
+    for row in rows:
+        error = "" if row["error"] is None else f" ± {row['error']:.1f}"
+        effect = ["", "", "", ""]
+        if row["diff"] is not None:
+            interval = [] if row["low"] is None else [row["low"], row["high"]]
+            effect = [f"{row['diff']:+.1f}", " .. ".join(f"{edge:+.1f}" for edge in interval) or "-", p_text(row["p"]),
+                      p_text(row["p_holm"])]
+        table.add_row(*(str(row[name]) for name in by), row["test"], row["figure"], str(row["n"]),
+                      f"{row['mean']:.1f}{error}", *effect)
+    return table

@@ -5,6 +5,7 @@ object store go a configuration and a word of what became of it; results and che
 which every node must see under the same path. Images are decoded once a node, into its own cache.
 """
 
+import logging
 import os
 import signal
 import threading
@@ -58,7 +59,7 @@ def on_ray(address: str | None, cpus: float, gpus: float) -> Engine:
         started = not ray.is_initialized()
         if started:
             try:
-                ray.init(address, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 raise BadRequest(f"--address {address}: {str(error).splitlines()[0]}") from None
         try:

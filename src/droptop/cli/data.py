@@ -1,4 +1,4 @@
-"""The command line: `droptop data list | check | download | variants | sheet`."""
+"""`droptop data list | check | download | variants | sheet`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
-from droptop import flags
+from droptop.cli import flags
 from droptop.errors import BadRequest, require
 from droptop.report import bars
 from droptop.streams import FAMILIES, STREAMS, Data, find

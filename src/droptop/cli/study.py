@@ -1,0 +1,196 @@
+"""`droptop sweep | status | results`: studies of many runs."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from droptop.cli import flags
+from droptop.engine.pool import Job
+from droptop.engine.run import arms, load
+from droptop.engine.train import Progress
+from droptop.errors import BadRequest, require
+from droptop.report import tables
+from droptop.results.folder import is_locked, seed_folder
+from droptop.study import sweep as study
+from droptop.study.index import Index
+from droptop.study.local import local
+from droptop.study.results import FIGURES, export, rows
+
+Folder = Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    study: Annotated[Positional[Path | None], arg(metavar="STUDY.toml",
+                                                  help="The grid; unless told, the one the folder holds.")] = None
+    out: Path
+    """Folder of the study, new or one to go on with."""
+    engine: Literal["local", "ray", "submitit"] = "local"
+    """Where cells run: on this machine, on a Ray cluster, or as Slurm jobs."""
+    address: str | None = None
+    """Address of a Ray cluster; one is started on this machine unless told."""
+    cpus: float = 1.0
+    """Cores a cell, for Ray and Slurm."""
+    gpus: float = 0.0
+    """GPUs a pack of cells, for Ray (fractions share one) and Slurm."""
+    minutes: int = 240
+    """Time limit of a Slurm job."""
+
+    def __post_init__(self) -> None:
+        require(self.cpus > 0, "cpus", "a number above 0", self.cpus)
+        require(self.gpus >= 0, "gpus", "a number from 0", self.gpus)
+        require(self.minutes >= 1, "minutes", "a number from 1", self.minutes)
+        require(self.address is None or self.engine == "ray", "address", "--engine ray beside it", self.engine)
+
+
+def sweep(args: list[str], console: Console) -> int:
+    options = flags.read(SweepOptions, args, "droptop sweep", "runs what is missing of a study")
+    engine: study.Engine = local
+    if options.engine == "ray":
+        from droptop.study.on_ray import on_ray
+
+        engine = on_ray(options.address, options.cpus, options.gpus)
+    elif options.engine == "submitit":
+        from droptop.study.on_slurm import on_slurm
+
+        engine = on_slurm(options.out, options.minutes, options.cpus, options.gpus)
+    try:
+        with Watch(console) as watcher:
+            counts = study.sweep(options.study, options.out, engine, watcher)
+    except KeyboardInterrupt:
+        print(f"droptop: interrupted; `droptop sweep --out {options.out}` continues", file=sys.stderr)
+        return 130
+    console.print(f"{counts['done']} cells done, {counts['failed']} failed; `droptop results {options.out}` shows what "
+                  "they found", highlight=False, soft_wrap=True)
+    if counts["failed"]:
+        print(f"droptop: {counts['failed']} cells failed twice; `droptop status {options.out}` says why",
+              file=sys.stderr)
+    return 1 if counts["failed"] else 0
+
+
+class Watch:
+    """A bar in a terminal, a line a cell elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self.live = console.is_terminal
+        self.bars = Bars(TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
+                         TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
+                         disable=not self.live)
+        self.bar, self.total = self.bars.add_task("", total=None), 0
+
+    def __enter__(self) -> "Watch":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def start(self, done: int, total: int) -> None:
+        self.total = total
+        self.bars.update(self.bar, total=total, completed=done)
+        if not self.live:
+            print(f"{done} of {total} cells are done", flush=True)
+
+    def cell(self, job: Job, status: str, done: int, failed: int) -> None:
+        self.bars.update(self.bar, completed=done, description=f"{failed} failed" if failed else "")
+        if not self.live:
+            print(f"{done}/{self.total}  {job.run.name} seed {job.seed}: {status}", flush=True)
+
+    def progress(self, job: Job, progress: Progress) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        self.bars.console.print(f"note: {text}", markup=False, highlight=False)
+
+
+# -- How far it is ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusOptions:
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study, run or comparison.")]
+
+
+def status(args: list[str], console: Console) -> int:
+    folder = flags.read(StatusOptions, args, "droptop status", "how far a study or a run is").folder
+    if (folder / "study.toml").is_file():
+        return study_status(folder, console)
+    command, config = load(folder)
+    table = Table("run", "seed", "state", "step", title=str(folder))
+    for run, arm in arms(command, config, folder).items():
+        for seed in arm.seeds:
+            place = seed_folder(run, seed)
+            state = ("done" if (place / "result.json").exists() else "running" if is_locked(place) else
+                     "stopped" if (place / "metrics.jsonl").exists() else "waiting")
+            table.add_row(arm.options.debias, str(seed), state, str(steps_of(place / "metrics.jsonl") or "-"))
+    console.print(table)
+    return 0
+
+
+def steps_of(metrics: Path) -> int:
+    try:
+        with metrics.open("rb") as file:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    except OSError:
+        return 0
+
+
+def study_status(folder: Path, console: Console) -> int:
+    index = Index(folder)
+    counts, running, left = index.counts(), index.running(), index.seconds_left()
+    held = study.is_held(folder)
+    console.print(f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting'] - len(running)} "
+                  f"waiting, {counts['failed']} failed{'' if held else '; no sweep is at work'}", highlight=False)
+    if held and left is not None:
+        console.print(f"about {time.strftime('%H:%M:%S', time.gmtime(left))} left at the pace of the last cells",
+                      highlight=False)
+    for cell, error in index.failures():
+        console.print(f"\n{cell.run} seed {cell.seed} failed:\n{error}", highlight=False, markup=False)
+    return 0
+
+
+# -- What it found ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsOptions:
+    folder: Folder
+    by: str = "data,method,debias"
+    """Options to group by, separated by commas."""
+    figures: str = ",".join(FIGURES)
+    """Figures to show, separated by commas."""
+    tests: str = ""
+    """Test sets to show, separated by commas; all unless told."""
+    export: Path | None = None
+    """A .csv or .parquet file to write the rows to as well."""
+
+
+def results(args: list[str], console: Console) -> int:
+    options = flags.read(ResultsOptions, args, "droptop results", "what a study found")
+    if not (options.folder / "study.toml").is_file():
+        raise BadRequest(f"{options.folder} is no study: it has no study.toml")
+    by, figures = names(options.by), names(options.figures)
+    values = list(Index(options.folder).values())
+    if not values:
+        raise BadRequest(f"{options.folder} has no cell that is done")
+    found = rows(values, by, figures, names(options.tests))
+    if not found:
+        raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
+    console.print(tables.study_table(found, by))
+    if options.export is not None:
+        require(options.export.parent.is_dir(), "export", "a file in an existing folder", options.export)
+        export(found, options.export)
+    return 0
+
+
+def names(text: str) -> Sequence[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
