@@ -33,6 +33,7 @@ class Job:
     config: Config
     run: Path
     seed: int
+    kind: type[SeedRun] = SeedRun  # what it is run by
 
     @property
     def name(self) -> str:
@@ -62,8 +63,8 @@ def work(pipe: Connection, threads: int) -> None:
     while (jobs := pipe.recv()) is not None:
         options = jobs[0].config.options
         prepare(options.device, options.deterministic)
-        runs = [SeedRun(job.config, job.run, job.seed, Reporter(pipe, number),
-                        warn=lambda text, number=number: pipe.send(("note", number, text)))  # type: ignore[misc]
+        runs = [job.kind(job.config, job.run, job.seed, Reporter(pipe, number),
+                         warn=lambda text, number=number: pipe.send(("note", number, text)))
                 for number, job in enumerate(jobs)]
         try:
             for run in Together(runs, options.device, stop.is_set, options.parallel).finished():

@@ -82,8 +82,9 @@ class Index:
         self.database.executemany("INSERT OR REPLACE INTO options VALUES (?, ?, ?)",
                                   [(run, name, json.dumps(value, default=str)) for name, value in options.items()])
 
-    def look(self, cell: Cell) -> str:
-        """Notes where a cell stands by what is on the disk."""
+    def look(self, cell: Cell) -> tuple[str, str]:
+        """Notes where a cell stands by what is on the disk; gives where it stood before and where it stands now."""
+        before = self.database.execute("SELECT status FROM cells WHERE run = ? AND seed = ?", cell).fetchone()
         folder = seed_folder(self.study / "runs" / cell.run, cell.seed)
         status, error, finished = "waiting", None, None
         try:
@@ -98,7 +99,7 @@ class Index:
                 error = json.loads((folder / "failed.json").read_text())["traceback"]
                 status = "failed"
         self.database.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", (*cell, status, error, finished))
-        return status
+        return before[0] if before else "waiting", status
 
     def writing(self) -> sqlite3.Connection:
         """Everything within is written at once."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from droptop.engine.pool import Failure, interruptible, prepare
 from droptop.engine.together import Together
-from droptop.engine.train import Interrupted, SeedRun
+from droptop.engine.train import Interrupted
 from droptop.errors import BadRequest, WorkerDied
 from droptop.study.sweep import Driver, Engine, Pack
 
@@ -34,7 +34,7 @@ def run_pack(pack: Pack) -> Failure | str | None:
     stop = threading.Event()
     before = {signum: signal.signal(signum, lambda *_: stop.set()) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
-        runs = [SeedRun(job.config, job.run, job.seed, lambda progress: None) for job in pack]
+        runs = [job.kind(job.config, job.run, job.seed, lambda progress: None) for job in pack]
         for _ in Together(runs, options.device, stop.is_set, options.parallel).finished():
             pass
         return None

@@ -36,7 +36,7 @@ def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FI
             key = (*(value.get(path) for path in paths), value["test"], value["figure"])
             groups.setdefault(key, []).append(value)
     found = []
-    for key in sorted(groups, key=lambda key: tuple((part is None, str(part)) for part in key)):
+    for key in sorted(groups, key=lambda key: tuple("" if part in (None, "none") else str(part) for part in key)):
         members = groups[key]
         numbers = np.array([value["value"] for value in members], dtype=float)
         row: dict[str, Any] = dict(zip([*by, "test", "figure"], key))

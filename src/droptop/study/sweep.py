@@ -63,6 +63,7 @@ class Sweep:
     def __init__(self, study: Path, index: Index, watcher: Watcher) -> None:
         self.study, self.index, self.watcher = study, index, watcher
         self.tries: dict[tuple[Path, int], int] = {}
+        self.counts = index.counts()
 
     def progress(self, job: Job, progress: Progress) -> None:
         self.watcher.progress(job, progress)
@@ -92,9 +93,10 @@ class Sweep:
         return again
 
     def book(self, job: Job) -> None:
-        status = self.index.look(Cell(job.run.name, job.seed))
-        counts = self.index.counts()
-        self.watcher.cell(job, status, counts["done"], counts["failed"])
+        before, status = self.index.look(Cell(job.run.name, job.seed))
+        self.counts[before] -= 1
+        self.counts[status] += 1
+        self.watcher.cell(job, status, self.counts["done"], self.counts["failed"])
 
 
 def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) -> dict[str, int]:
@@ -121,13 +123,12 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
         try:
             driver = Sweep(out, index, watcher)
             packs = waiting(runs)
-            counts = index.counts()
-            watcher.start(counts["done"], sum(counts.values()))
+            watcher.start(driver.counts["done"], sum(driver.counts.values()))
             if packs:
                 engine(packs, driver)
             for run, config in runs.items():
                 summarise(run, config)
-            return index.counts()
+            return driver.counts
         finally:
             index.close()
 

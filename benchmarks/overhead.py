@@ -1,0 +1,67 @@
+"""What a sweep costs beside the cells it runs: 10,000 cells that do nothing, on this machine and on Ray.
+
+    python benchmarks/overhead.py 10000 local ray
+
+Prints milliseconds a cell and the driver's memory at the start and at the end.
+"""
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from droptop.engine.pool import Job
+from droptop.engine.train import SeedRun
+from droptop.results.folder import locked, write_json
+from droptop.study.local import local
+from droptop.study.sweep import Driver, Engine, Pack, sweep
+
+
+class Nothing(SeedRun):
+    """A cell that is done at once."""
+
+    def work(self) -> Iterator[None]:
+        with locked(self.folder):
+            write_json(self.folder / "result.json", {"classes": [], "tasks": [], "tests": {"clean": {"A_avg": 0.0}}})
+        yield
+
+
+class Silent:
+    def start(self, done: int, total: int) -> None: ...
+    def cell(self, *_: object) -> None: ...
+    def progress(self, *_: object) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+def memory() -> int:
+    """MiB that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 2**20
+
+
+def of_nothing(engine: Engine) -> Engine:
+    def run(packs: list[Pack], driver: Driver) -> None:
+        engine([[Job(job.config, job.run, job.seed, Nothing) for job in pack] for pack in packs], driver)
+    return run
+
+
+if __name__ == "__main__":
+    cells, engines = int(sys.argv[1]), sys.argv[2:]
+    for name in engines:
+        with tempfile.TemporaryDirectory() as place:
+            study = Path(place) / "study.toml"
+            rates = [0.1 + n / 1000 for n in range(100)]
+            study.write_text(f"data = 'fashion'\ndebias = 'none'\nlr = {rates}\nseeds = {cells // 100}\nwidth = 4\n")
+            if name == "ray":
+                from droptop.study.on_ray import on_ray
+
+                engine = on_ray(None, 1, 0)
+            else:
+                engine = local
+            before, started = memory(), time.perf_counter()
+            counts = sweep(study, Path(place) / "out", of_nothing(engine), Silent())
+            seconds = time.perf_counter() - started
+            print(json.dumps({"engine": name, "cells": counts["done"], "ms_a_cell": round(1000 * seconds / cells, 2),
+                              "driver_mib_before": before, "driver_mib_after": memory()}), flush=True)

@@ -1,0 +1,78 @@
+"""Against scipy, and by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from droptop import BadRequest
+from droptop.results.compare import holm
+from droptop.study.results import export, rows
+
+
+def values(seeds=6):
+    """Two learning rates, two arms; debiasing adds 2 at lr 0.1 and nothing at 0.2, with noise."""
+    random = np.random.default_rng(0)
+    found = []
+    for lr, seed in itertools.product((0.1, 0.2), range(seeds)):
+        plain = 50 + 10 * lr + random.normal()
+        for debias, extra in (("none", 0.0), ("droptop", 2.0 if lr == 0.1 else 0.0)):
+            value = plain + extra + (random.normal() * 0.3 if extra or debias == "droptop" else 0)
+            own = {"droptop.gamma": 5.0} if debias == "droptop" else {}
+            found.append({"data": "fashion", "method": "er", "debias": debias, "learner.lr": lr, "seed": seed,
+                          "run": f"{debias}-{lr}", "test": "clean", "figure": "A_avg", "value": value} | own)
+    return found
+
+
+def test_groups_and_paired_differences():
+    data = values()
+    found = {(row["debias"], row["lr"]): row for row in rows(data, ["debias", "lr"])}
+    assert found.keys() == {("none", 0.1), ("none", 0.2), ("droptop", 0.1), ("droptop", 0.2)}
+    for lr in (0.1, 0.2):
+        arms = [[v["value"] for v in data if (v["debias"], v["learner.lr"]) == (arm, lr)]
+                for arm in ("none", "droptop")]
+        row = found["droptop", lr]
+        assert (row["n"], row["pairs"]) == (6, 6)
+        assert row["mean"] == pytest.approx(np.mean(arms[1]))
+        assert row["error"] == pytest.approx(np.std(arms[1], ddof=1) / 6 ** 0.5)
+        expected = ttest_rel(arms[1], arms[0])
+        assert row["p"] == pytest.approx(expected.pvalue)
+        interval = expected.confidence_interval()
+        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+        assert found["none", lr]["diff"] is None
+    ps = [found["droptop", lr]["p"] for lr in (0.1, 0.2)]
+    assert found["droptop", 0.1]["p_holm"] == pytest.approx(min(ps) * 2)
+
+
+def test_a_coarser_grouping_pools_and_still_pairs_like_with_like():
+    data = values()
+    [droptop] = [row for row in rows(data, ["debias"]) if row["debias"] == "droptop"]
+    assert (droptop["n"], droptop["pairs"]) == (12, 12)
+    assert droptop["diff"] == pytest.approx(1.0, abs=0.3)
+
+
+def test_cells_without_a_twin_are_not_paired():
+    data = [v for v in values() if v["debias"] != "none" or v["seed"] < 3]
+    assert {row["lr"]: row["pairs"] for row in rows(data, ["debias", "lr"]) if row["debias"] == "droptop"} == {
+        0.1: 3, 0.2: 3}
+
+
+def test_unknown_options_are_named():
+    with pytest.raises(BadRequest, match="--by"):
+        rows(values(), ["learning_rate"])
+
+
+def test_holm_by_hand():
+    assert holm([0.01, None, 0.04, 0.03]) == [pytest.approx(0.03), None, pytest.approx(0.06), pytest.approx(0.06)]
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_export(tmp_path):
+    export(rows(values(), ["debias", "lr"]), tmp_path / "r.csv")
+    lines = (tmp_path / "r.csv").read_text().splitlines()
+    assert lines[0].startswith("debias,lr,test,figure,n,mean,error")
+    assert len(lines) == 1 + 4
+    with pytest.raises(BadRequest, match=r"\.csv or \.parquet"):
+        export([], tmp_path / "r.xlsx")
