@@ -125,8 +125,7 @@ def baseline(data: str, steps: int, options: dict[str, Any]) -> dict[str, Any]:
     model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), 0)
     loop = plain_er(model, stream, config.options.device, learner.lr, learner.memory, learner.memory_batch,
                     learner.augment != "none")
-    full = -(-learner.memory // stream.config.batch) + WARM_UP * LAP
-    for _ in itertools.islice(loop, min(full, 40)):
+    for _ in itertools.islice(loop, -(-learner.memory // stream.config.batch) + WARM_UP):  # until its memory is full
         pass
     laps = []
     for _ in range(max(2, steps // LAP)):
