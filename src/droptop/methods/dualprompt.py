@@ -20,7 +20,7 @@ from droptop.errors import BadBatch, require
 from droptop.memory import Rows
 from droptop.methods.prompt import Prompt, PromptConfig
 from droptop.nets import ViT
-from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new_prompts, shared_prefixes, tally
+from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new_prompts, shared_prefixes, taken
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,10 @@ class DualPrompt(Prompt):
         return choose(similarity, 1, self.config.batch_choice)
 
     def pull(self, prompts: Prompts, rows: Rows) -> Tensor:
-        prompts.usage += tally(self.match(prompts, rows["query"]), len(prompts.keys)) * prompts.entered.any()
-        similarity = cosines(rows["query"], prompts.keys)
-        return self.config.pull * similarity.gather(1, rows["task"][:, None]).mean()
+        experts = len(prompts.keys)
+        prompts.usage += taken(self.match(prompts, rows["query"]), experts).sum(0) * prompts.entered.any()
+        own = taken(rows["task"][:, None], experts)
+        return self.config.pull * (cosines(rows["query"], prompts.keys) * own).sum(1).mean()
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
         loss = super().step(x, y)

@@ -20,7 +20,7 @@ from droptop.errors import require
 from droptop.memory import Rows
 from droptop.methods.prompt import Prompt, PromptConfig
 from droptop.nets import ViT
-from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new_prompts, tally
+from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new_prompts, taken
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,6 @@ class L2P(Prompt):
 
     def pull(self, prompts: Pool, rows: Rows) -> Tensor:
         similarity = cosines(rows["query"], prompts.keys)
-        choice = self.choose(similarity)
-        prompts.usage += tally(choice, len(prompts.keys))
-        return self.config.pull * similarity.gather(1, choice).sum(1).mean()
+        own = taken(self.choose(similarity), len(prompts.keys))
+        prompts.usage += own.sum(0)
+        return self.config.pull * (similarity * own).sum(1).mean()

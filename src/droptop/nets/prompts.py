@@ -53,13 +53,13 @@ def choose(similarity_BP: Tensor, count: int, together: bool = False) -> Tensor:
     """B, k: the most similar prompts of every sample or, `together`, those that most samples would take, for all."""
     choice = similarity_BP.topk(count).indices
     if together:
-        choice = tally(choice, similarity_BP.shape[1]).topk(count).indices.expand_as(choice)
+        choice = taken(choice, similarity_BP.shape[1]).sum(0).topk(count).indices.expand_as(choice)
     return choice
 
 
-def tally(choice_Bk: Tensor, prompts: int) -> Tensor:
-    """P: how often each was chosen."""
-    return (choice_Bk.flatten()[:, None] == torch.arange(prompts, device=choice_Bk.device)).sum(0)
+def taken(choice_Bk: Tensor, prompts: int) -> Tensor:
+    """B, P: does this sample take this prompt?"""
+    return (choice_Bk[:, :, None] == torch.arange(prompts, device=choice_Bk.device)).any(1)
 
 
 def chosen_prefixes(pool: Tensor, choice_Bk: Tensor, start: int = 0) -> dict[int, Tensor]:
