@@ -284,7 +284,7 @@ def test_impossible_settings(method):
         configure("fashion", method, momentum=0.9)
     with pytest.raises(BadRequest, match="a ViT takes pretrained weights: --weights"):
         make_learner(method, make_stream("fashion"))
-    with pytest.raises(BadRequest, match="-blocks takes .* the ViT's 4"):
+    with pytest.raises(BadRequest, match=r"-blocks takes .* the ViT's 4"):
         make_learner(method, make_stream("fashion"), weights="random", depth=4)
 
 

@@ -60,7 +60,7 @@ def test_a_damaged_cache_is_noticed(hub):
 
 def test_without_a_network_or_the_library_one_line_says_so(hub, monkeypatch):
     hub.online = False
-    with pytest.raises(DownloadFailed, match="hf:timm/tiny: cannot find it in the cache; .* pass a file") as error:
+    with pytest.raises(DownloadFailed, match=r"hf:timm/tiny: cannot find it in the cache; .* pass a file") as error:
         locate("hf:timm/tiny")
     assert "\n" not in str(error.value)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
