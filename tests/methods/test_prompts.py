@@ -218,6 +218,12 @@ def test_a_new_expert_begins_as_the_one_before():
     experts = learner.model.prompts.experts
     before = experts.clone()
     assert all(torch.equal(expert, before[0]) for expert in before)
+    prompts = learner.model.prompts
+    assert not torch.equal(prompts.keys[0], prompts.keys[1])  # the keys begin on their own
+    for weight in (prompts.experts, prompts.keys):
+        moment = learner.optimizer.state[weight]["exp_avg_sq"]
+        assert moment[0].sum() > 0
+        assert torch.equal(moment[0], moment[1])
     learner.observe(*batches[4])
     assert learner.model.prompts.entered.tolist() == [True, True] + 8 * [False]
     assert not torch.equal(experts[1], before[1])

@@ -5,7 +5,8 @@
 General prompts of length 5 stand in blocks 1 and 2, experts of length 20 in blocks 3 to 5, all as prefixes. In training
 a sample uses the expert of its own task, which the memory keeps; when predicting, the one whose key is nearest among
 those of the tasks that have come. A new task's expert begins as that of the task before: until a task comes, its expert
-follows the present one.
+follows the present one, and so do Adam's moments (where they begin at zero among others that do not, Adam's steps are
+up to six times too long). Keys begin on their own, with the scale of the present key's gradients.
 
 Cost of a step: that of L2P. General prompts stand in the first block, so that query and training pass share nothing.
 """
@@ -56,13 +57,6 @@ class Prompts(nn.Module):
         self.keys = new_keys(vit, config.experts)
         self.register_buffer("usage", torch.zeros(config.experts, dtype=torch.int64))
         self.register_buffer("entered", torch.zeros(config.experts, dtype=torch.bool))
-
-    @torch.no_grad()
-    def follow(self, task: Tensor, learned: Tensor) -> None:
-        """After a step on a task, if it was one: the experts of tasks to come are what that task's is now."""
-        self.entered |= (torch.arange(len(self.entered), device=task.device) == task) & learned
-        stays = (self.entered | ~learned).view(-1, *[1] * (self.experts.dim() - 1))
-        self.experts.copy_(torch.where(stays, self.experts, self.experts.index_select(0, task)))
 
 
 class DualPrompt(Prompt):
@@ -117,5 +111,15 @@ class DualPrompt(Prompt):
     def step(self, x: Tensor, y: Tensor) -> Tensor:
         loss = super().step(x, y)
         for model in self.replicas:
-            model.prompts.follow(self.task, self.finite)
+            self.follow(model.prompts)
         return loss
+
+    @torch.no_grad()
+    def follow(self, prompts: Prompts) -> None:
+        """The experts of tasks to come are what the present one's is now."""
+        prompts.entered |= (torch.arange(len(prompts.entered), device=self.device) == self.task) & self.finite
+        stays = prompts.entered | ~self.finite
+        of_experts, of_keys = (self.optimizer.state[weight] for weight in (prompts.experts, prompts.keys))
+        for rows in (prompts.experts, of_experts["exp_avg"], of_experts["exp_avg_sq"], of_keys["exp_avg_sq"]):
+            kept = stays.view(-1, *[1] * (rows.dim() - 1))
+            rows.copy_(torch.where(kept, rows, rows.index_select(0, self.task)))
