@@ -12,7 +12,7 @@ from torch import Tensor
 from droptop import Learner, Spec
 from droptop.config import configure
 from droptop.methods import METHODS
-from droptop.nets import build
+from droptop.nets import ViTConfig, build
 from droptop.rng import generator
 
 CLASSES = 4
@@ -20,15 +20,22 @@ SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
 FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
 # Short periods and histories, so that a dozen steps hold several decisions.
 SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
+SMALL_VIT = {"weights": "random", "patch": 4, "width": 16, "depth": 5, "heads": 2, "input_size": 16, "memory": 20,
+             "memory_batch": 6, "augment": "crop-flip"}
 QUICK = {"period": 1, "history": 2, "significance": 0.4}
 
 
 def toy_learner(method: str = "er", debias: str = "droptop", seed: int = 0, spec: Spec = SPEC,
                 device: str = "cpu", **options: Any) -> Learner:
     quick = QUICK if debias != "none" else {}
-    config = configure("fashion", method, debias, **SMALL | quick | options)
-    model = build(config.net, 3, CLASSES, seed)
+    config = configure("fashion", method, debias, **small(method) | quick | options)
+    model = build(config.net, 3, CLASSES, seed, config.options.weights)
     return METHODS[method](model, spec, config.learner, config.droptop, seed=seed, device=device)
+
+
+def small(method: str) -> dict[str, Any]:
+    """Options for a net of a few channels, of the kind that the method takes."""
+    return SMALL_VIT if METHODS[method].net_type is ViTConfig else SMALL
 
 
 def toy_batches(count: int, size: int = 8, seed: int = 0, spec: Spec = SPEC,

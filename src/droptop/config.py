@@ -21,7 +21,8 @@ from droptop.debias import DEBIAS, DropTopConfig
 from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
 from droptop.methods import METHODS
-from droptop.nets import NetConfig, Precision
+from droptop.nets import NetConfig, Precision, ViTConfig
+from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
@@ -44,8 +45,8 @@ class RunOptions:
     """The first of them."""
     root: Path | None = None
     """Folder in which data sets lie that are not built in."""
-    weights: Path | None = None
-    """Initial weights of the net, a safetensors file."""
+    weights: str | None = None
+    """Initial weights of the net: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT)."""
     device: str = "cpu"
     """cpu or cuda."""
     precision: Precision = "tf32"
@@ -81,7 +82,7 @@ class RunOptions:
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
         require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU",
                 self.device)
-        require(self.weights is None or self.weights.is_file(), "weights", "an existing file", self.weights)
+        require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
 
 
@@ -89,7 +90,7 @@ class RunOptions:
 class Config:
     options: RunOptions
     stream: StreamConfig
-    net: NetConfig
+    net: NetConfig | ViTConfig
     learner: LearnerConfig
     droptop: DropTopConfig | None  # None where nothing is debiased
 
@@ -121,10 +122,10 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
     stream = stream_kind or find(data)
     learner: type[Learner] = named("method", method, METHODS)
     settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
-    config = Config(RunOptions(data, method, debias), stream.config(), NetConfig(), learner.config_type(),
+    config = Config(RunOptions(data, method, debias), stream.config(), learner.net_type(), learner.config_type(),
                     None if settings is None else DropTopConfig())
     paths = {path.rpartition(".")[2] for path in flatten(config)}
-    presets = learner.preset | stream.preset | (settings or {})
+    presets = learner.presets(stream.preset) | (settings or {})
     return override(config, {name: value for name, value in presets.items() if name in paths})
 
 

@@ -6,6 +6,7 @@ captured and replayed; choices that depend on data are made by `torch.where`.
 """
 
 import copy
+import hashlib
 import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -16,8 +17,8 @@ from torch import Tensor, nn
 
 from droptop.debias import DropTop, DropTopConfig, Trace, group_losses
 from droptop.errors import BadBatch, BadRequest, Diverged, require
-from droptop.memory import Buffer, Rows, reservoir_slots
-from droptop.nets import Backbone, evaluating, flat_buffers, last_map
+from droptop.memory import Buffer, Rows, reservoir_slots, split
+from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
 from droptop.streams.stream import Spec
@@ -63,10 +64,12 @@ class Joined(NamedTuple):
     y: Tensor
     stream: int  # how many are the stream's
     replayed: Rows  # the memory's rows, with whatever else the method keeps of a sample
+    rows: Rows  # every column that stream and memory have in common, joined as x and y are
 
 
 class Learner:
     config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
+    net_type: ClassVar[type[NetConfig | ViTConfig]] = NetConfig
     preset: ClassVar[dict[str, Any]] = {}  # options the paper's appendix E gives this method
     compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # how many tasks it must be given, if that is what it is about
@@ -82,10 +85,9 @@ class Learner:
             self.replicas.append(copy.deepcopy(model))  # trains on the increment while `model` does on the decrement
         self.models = nn.ModuleDict(dict(zip(("model", "twin"), self.replicas)))
         self.statistics = flat_buffers(self.models)
-        self.optimizer = torch.optim.SGD(self.models.parameters(), config.lr, config.momentum,
-                                         weight_decay=config.weight_decay, fused=True)
-        for weight in self.models.parameters() if config.momentum else ():
-            self.optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        self.weights = {name: weight for name, weight in self.models.named_parameters() if weight.requires_grad}
+        self.frozen = self.digest()
+        self.optimizer = self.make_optimizer(list(self.weights.values()))
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         self.memory = Buffer(config.memory, self.columns(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
@@ -94,11 +96,17 @@ class Learner:
         self.clock = {"step": 0, "task": 0, "task_step": 0}  # the host's only state: it chooses when to probe
         self.check_maps()
 
+    @classmethod
+    def presets(cls, stream: dict[str, Any]) -> dict[str, Any]:
+        """Options before anybody's own wishes: what suits the data wins over what suits the method."""
+        return cls.preset | stream
+
     # -- Algorithm 1 ---------------------------------------------------------------------------------------------
 
     def observe(self, x: Tensor, y: Tensor, task: int = 0) -> Tensor:
         """One batch of the stream, seen once; gives its loss. A batch that is refused changes nothing."""
         self.check(x, y)
+        self.enter(task)
         loss = self.step(x.to(self.device), y.to(self.device))
         if not self.finite:
             self.finite.fill_(True)
@@ -109,15 +117,16 @@ class Learner:
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
         """Lines 6 to 16: replay, debias, learn, remember."""
-        stream = {"x": x, "y": y}
+        stream = self.arrive(x, y)
         guarded = self.guarded()
         before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
             replayed = self.retrieve(stream)
-            batch = Joined(torch.cat([x, replayed["x"]]), torch.cat([y, replayed["y"]]), len(x), replayed)
+            rows = {name: torch.cat([column, replayed[name]]) for name, column in stream.items()}
+            batch = Joined(rows["x"], rows["y"], len(x), replayed, rows)
             images = self.prepare(batch.x)
             logits = [self.forward(model, images, batch, direction) for direction, model in enumerate(self.replicas)]
-            losses = [self.loss(output, batch) for output in logits]
+            losses = [self.objective(model, output, batch) for model, output in zip(self.replicas, logits)]
             self.update(torch.stack(losses).sum())
         with torch.no_grad():
             for tensor, old in zip(guarded, before):
@@ -136,6 +145,13 @@ class Learner:
         config = self.debias.config.intensity
         return self.clock["step" if config.p_counter == "global" else "task_step"] % config.period == 0
 
+    def enter(self, task: int) -> None:
+        """Told the task of the next step, outside of it; for methods that care."""
+
+    def arrive(self, x: Tensor, y: Tensor) -> Rows:
+        """What is known of a stream batch, as columns that the memory can keep."""
+        return {"x": x, "y": y}
+
     def retrieve(self, stream: Rows) -> Rows:
         """MemoryRetrieve: a random draw."""
         return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
@@ -145,18 +161,27 @@ class Learner:
         together = self.config.replay_forward == "joint" or len(images) == batch.stream
         sizes = [len(images)] if together else [batch.stream, len(images) - batch.stream]
         outputs = []
-        for part, labels in zip(images.split(sizes), batch.y.split(sizes)):
-            outputs.append(self.debiased(model, part, labels, direction))
+        for part, rows in zip(images.split(sizes), split(batch.rows, sizes)):
+            outputs.append(self.debiased(model, part, rows, direction))
             if self.debias is not None and model is self.model and len(outputs) == 1:  # the part with the stream
                 self.trace = Trace(*(rows[: batch.stream] for rows in self.debias.last))
         return torch.cat(outputs)
 
-    def debiased(self, model: Backbone, images: Tensor, labels: Tensor, direction: int) -> Tensor:
+    def debiased(self, model: Backbone, images: Tensor, rows: Rows, direction: int) -> Tensor:
         first = model.stem(images)
+        given = self.given(model, first, rows)
         if self.debias is not None:
             own = direction if len(self.replicas) == 2 else None
-            first = self.debias(first, last=lambda: last_map(model, first), labels=labels, direction=own)
-        return model.head(model.trunk(first))
+            first = self.debias(first, last=lambda: last_map(model, first, *given), labels=rows["y"], direction=own)
+        return model.head(model.trunk(first, *given))
+
+    def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
+        """What the trunk takes besides the first map, from the unmasked one and what is known of its samples."""
+        return ()
+
+    def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
+        """What one of the replicas minimises."""
+        return self.loss(logits, batch)
 
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         """Cross-entropy over stream and memory rows alike."""
@@ -167,17 +192,21 @@ class Learner:
         if self.config.iterations == 1:
             return self.statistics
         moments = [value for state in self.optimizer.state.values() for value in state.values()]
-        return [*self.models.parameters(), *self.statistics, *moments]
+        return [*self.weights.values(), *self.statistics, *moments]
 
     def update(self, loss: Tensor) -> None:
-        """One step of SGD; where the loss or a gradient is not finite, weights stay as they were."""
+        """One step of the optimiser; where the loss or a gradient is not finite, weights stay as they were."""
         self.optimizer.zero_grad()
         loss.backward()
-        norm = nn.utils.get_total_norm([p.grad for p in self.models.parameters() if p.grad is not None])
+        norm = nn.utils.get_total_norm([p.grad for p in self.weights.values() if p.grad is not None])
         self.finite &= loss.isfinite() & norm.isfinite()
+        self.clip(norm)
         # Fused optimisers skip the step themselves, on the device, where this says so.
         self.optimizer.found_inf = (~self.finite).float()  # type: ignore[attr-defined]
         self.optimizer.step()
+
+    def clip(self, norm: Tensor) -> None:
+        """May shorten the gradients, whose length this is."""
 
     def remember(self, stream: Rows) -> None:
         """MemoryUpdate: reservoir sampling. `stream` also has the logits that the training pass gave."""
@@ -197,8 +226,8 @@ class Learner:
         losses = []
         for model in self.replicas:
             with evaluating(model):
-                parts = [F.cross_entropy(model(self.normalise(x)), y, reduction="none")
-                         for x, y in zip(rows["x"].split(PROBE_CHUNK), rows["y"].split(PROBE_CHUNK))]
+                parts = [F.cross_entropy(self.classify(model, part), part["y"], reduction="none")
+                         for part in split(rows, PROBE_CHUNK)]
             losses.append(group_losses(torch.cat(parts).double(), groups, there, len(intensity.kappa)))
         intensity.record(torch.stack(losses))
 
@@ -215,7 +244,12 @@ class Learner:
     def predict(self, x: Tensor) -> Tensor:
         """Logits (B, classes), those of classes not seen yet at minus infinity; changes no state."""
         with evaluating(self.model):
-            return self.model(self.normalise(x.to(self.device))).masked_fill(~self.seen, -torch.inf)
+            return self.classify(self.model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)
+
+    def classify(self, model: Backbone, rows: Rows) -> Tensor:
+        """Logits of images as they are, unmasked."""
+        first = model.stem(self.normalise(rows["x"]))
+        return model.head(model.trunk(first, *self.given(model, first, rows)))
 
     # -- What is refused -----------------------------------------------------------------------------------------
 
@@ -234,6 +268,10 @@ class Learner:
             raise BadBatch(f"labels must lie in 0 to {len(self.spec.classes) - 1}, not {y.min()} to {y.max()}")
         if x.is_floating_point() and not x.isfinite().all():
             raise BadBatch("images must be finite: this batch holds NaN or infinity")
+
+    def check_tasks(self, count: int) -> None:
+        """Refuses a stream of so many tasks."""
+        require(self.tasks in (None, count), "tasks", f"{self.tasks} with this method", count)
 
     def check_maps(self) -> None:
         """A last map of one cell scores all cells of the first one alike: fusion does nothing, and it alone is
@@ -254,10 +292,34 @@ class Learner:
         """What the memory keeps of a sample, as an example row."""
         return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
 
+    def make_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimiser with all of its state, before the first step."""
+        config = self.config
+        optimizer = torch.optim.SGD(weights, config.lr, config.momentum, weight_decay=config.weight_decay, fused=True)
+        for weight in weights if config.momentum else ():
+            optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        return optimizer
+
+    def digest(self) -> Tensor | None:
+        """What weights that are not trained are known by, instead of being saved: their SHA-256; None without any."""
+        frozen = [weight for name, weight in self.models.named_parameters() if name not in self.weights]
+        if not frozen:
+            return None
+        digest = hashlib.sha256()
+        for weight in frozen:
+            digest.update(weight.detach().cpu().contiguous().numpy())  # type: ignore[arg-type]
+        return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
+
+    def report(self) -> dict[str, Any]:
+        """Figures of a method's own for the results, after every task."""
+        return {}
+
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, by name."""
-        state = {**self.models.state_dict(), "seen": self.seen}
-        for name, weight in self.models.named_parameters():
+        frozen = {name for name, _ in self.models.named_parameters()} - self.weights.keys()
+        state = {name: value for name, value in self.models.state_dict().items() if name not in frozen}
+        state |= {"seen": self.seen} if self.frozen is None else {"seen": self.seen, "frozen": self.frozen}
+        for name, weight in self.weights.items():
             state |= {f"optimizer.{name}.{key}": value for key, value in self.optimizer.state[weight].items()}
         state |= {f"memory.{name}": rows for name, rows in self.memory.state_dict().items()}
         if self.debias is not None:
@@ -269,6 +331,8 @@ class Learner:
         own = self.state_dict()
         if wrong := sorted(own.keys() ^ state.keys()) or [n for n in own if own[n].shape != state[n].shape]:
             raise ValueError(f"this state is of another learner: {', '.join(wrong[:5])}")
+        if self.frozen is not None and not torch.equal(self.frozen, state["frozen"]):
+            raise ValueError("this state is of a learner whose frozen weights are others")
         with torch.no_grad():
             for name, value in own.items():
                 value.copy_(state[name])

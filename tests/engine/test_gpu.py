@@ -179,3 +179,16 @@ def test_bf16_is_close_to_fp32():
     weights = [learner.model.fc.weight for learner in learners.values()]
     assert weights[1].dtype == torch.float32
     torch.testing.assert_close(weights[0], weights[1], rtol=0.05, atol=0.01)
+
+
+@pytest.mark.parametrize("method", ["l2p", "dualprompt"])
+def test_prompt_learners_in_bf16_are_close_to_fp32(method):
+    from droptop.nets import compute_in
+
+    losses = {}
+    for precision in ("fp32", "bf16"):
+        learner = toy_learner(method, device="cuda", debias="none", augment="none")
+        compute_in(learner.model, SPEC.shape, precision)
+        losses[precision] = [learner.observe(x, y, task).item() for x, y, task in toy_batches(4)]
+        assert all(weight.dtype == torch.float32 for weight in learner.weights.values())
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.1, abs=0.1)

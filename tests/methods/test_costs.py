@@ -15,6 +15,8 @@ COSTS = {
     "mir": [(8, True), (50, False), (50, False), JOINT],  # the virtual step, candidates before and after it
     "gss": [JOINT, (10 * 10 + 8, True)],  # memory batches and stream batch
     "aser": [(6 + 8 + 6, False), JOINT, (6 + 8 + 6, False)],  # judges, stream batch, candidates
+    "l2p": [(8, False), JOINT],  # the stream's queries
+    "dualprompt": [(8, False), JOINT],
     "finetune": [(8, True)],
     "joint": [(8, True)],
 }
@@ -38,8 +40,8 @@ def test_forward_passes_of_a_step(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_debiasing_adds_one_trunk_and_the_probe(method):
     learner = feed(toy_learner(method, memory=60, period=3), toy_batches(9))
-    seen, trunks = passes(learner), []
-    learner.model.layer1.register_forward_hook(lambda module, x, y: trunks.append(torch.is_grad_enabled()))
+    seen, trunks, trunk = passes(learner), [], learner.model.trunk
+    learner.model.trunk = lambda *given: trunks.append(torch.is_grad_enabled()) or trunk(*given)
     x, y, _ = toy_batches(1, seed=2)[0]
     learner.observe(x, y)
     assert seen == COSTS[method]  # the stem runs no more often

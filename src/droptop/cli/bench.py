@@ -39,6 +39,8 @@ class BenchOptions:
     """Channels of the net's first stage; the stream's own unless told."""
     stem: Stem | None = None
     """First layer; the stream's own unless told."""
+    weights: str | None = None
+    """Weights of the ViT, for methods that take one: a safetensors file or hf:OWNER/NAME; random unless told."""
     memory: int | None = None
     """Samples the replay memory holds; the stream's own unless told."""
     augment: Augment | None = None
@@ -83,7 +85,8 @@ def bench(args: list[str], console: Console) -> int:
     if options.out is not None:
         require(options.out.parent.is_dir(), "out", "a file in an existing folder", options.out)
     torch.set_num_threads(options.threads)
-    passed = ("root", "width", "stem", "memory", "augment", "probe", "device", "precision", "compile", "threads")
+    passed = ("root", "width", "stem", "weights", "memory", "augment", "probe", "device", "precision", "compile",
+              "threads")
     chosen = {name: value for name in passed if (value := getattr(options, name)) is not None}
     configure(options.data, "er", options.debias, **chosen)  # refuses what cannot be
     rows = [baseline(options.data, options.steps, chosen)] if options.baseline else []

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
 
 from droptop import nets
 from droptop.config import Config, configure
@@ -21,6 +20,7 @@ from droptop.engine.pool import prepare
 from droptop.engine.resident import resident
 from droptop.engine.steps import Steps
 from droptop.learner import Learner
+from droptop.methods import METHODS
 from droptop.streams import Position, Source
 
 Engine = Literal["graphs", "eager"]
@@ -35,14 +35,23 @@ def measure(data: str, methods: list[str], debias: str, seeds: list[int], engine
     prepare(options["device"], deterministic=False)
     rows = []
     for method, arm in itertools.product(methods, ("none", debias)):
-        known = {name: value for name, value in options.items() if name != "probe" or arm != "none"}
-        config = configure(data, method, arm, **known)
+        config = configure(data, method, arm, **suited(options, method, arm))
         shares = phases(config)
         for engine in engines:
             for row in race(config, engine, seeds, steps):
                 rows.append({"method": method, "debias": arm, "engine": engine, **row, "shares": shares})
                 tell(rows[-1])
     return rows
+
+
+def suited(options: dict[str, Any], method: str, arm: str) -> dict[str, Any]:
+    """The options that this method and arm have; a method on a ViT takes random weights unless told."""
+    on_vit = METHODS[method].net_type is nets.ViTConfig
+    foreign = {"width", "stem"} if on_vit else {"weights"}
+    if arm == "none":
+        foreign |= {"probe"}
+    known = {name: value for name, value in options.items() if name not in foreign}
+    return {"weights": "random"} | known if on_vit else known
 
 
 def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterator[dict[str, Any]]:
@@ -111,15 +120,15 @@ class Again(Steps):
 def fill(learner: Learner, train: Source) -> None:
     """Gives the memory all it can hold."""
     samples = train[torch.linspace(0, len(train) - 1, learner.memory.capacity).long()]
-    held = learner.memory.rows
-    held["x"][:-1], held["y"][:-1] = samples.x.to(learner.device), samples.y.to(learner.device)
+    for name, rows in learner.arrive(samples.x.to(learner.device), samples.y.to(learner.device)).items():
+        learner.memory.rows[name][:-1] = rows
     learner.memory.size.fill_(learner.memory.capacity)
     learner.memory.seen.fill_(len(train))
 
 
 def baseline(data: str, steps: int, options: dict[str, Any]) -> dict[str, Any]:
     """ER by the plain loop."""
-    known = {name: value for name, value in options.items() if name not in ("probe", "precision", "compile")}
+    known = {name: value for name, value in options.items() if name not in ("probe", "precision", "compile", "weights")}
     config = configure(data, "er", "none", **known)
     stream, learner = build_stream(config, 0), config.learner
     model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), 0)
@@ -165,9 +174,10 @@ class Watch:
         self.stack: list[str] = []
         self.marks: list[tuple[str, Any]] = []
         self.spent: dict[str, float] = {}
-        for name, part in (("retrieve", "memory"), ("remember", "memory"), ("prepare", "images"),
+        for name, part in (("retrieve", "memory"), ("remember", "memory"), ("prepare", "images"), ("query", "query"),
                            ("forward", "forward"), ("update", "backward"), ("probe", "probe")):
-            setattr(learner, name, self.timed(getattr(learner, name), part))
+            if hasattr(learner, name):  # only some have queries
+                setattr(learner, name, self.timed(getattr(learner, name), part))
         if learner.debias is not None:
             learner.debias.forward = self.timed(learner.debias.forward, "mask")  # type: ignore[method-assign]
             for model in learner.replicas:
@@ -182,10 +192,10 @@ class Watch:
                 self.enter(None)
         return run
 
-    def attention(self, trunk: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
+    def attention(self, trunk: Callable[..., Any]) -> Callable[..., Any]:
         """The pass for the sake of the mask is a part of its own."""
         timed = self.timed(trunk, "attention")
-        return lambda first: (timed if self.stack[-1:] == ["mask"] else trunk)(first)
+        return lambda *given: (timed if self.stack[-1:] == ["mask"] else trunk)(*given)
 
     def mark(self) -> None:
         event: Any = torch.cuda.Event(enable_timing=True) if self.gpu else time.perf_counter()

@@ -1,5 +1,6 @@
 """From names and options to a stream and a learner."""
 
+import dataclasses
 from typing import Any
 
 from droptop import nets
@@ -17,15 +18,14 @@ def build_stream(config: Config, seed: int) -> Stream:
 
 def build_learner(config: Config, stream: Stream | Spec, seed: int) -> Learner:
     """A learner for a stream or, where nobody knows of tasks, for images of some spec."""
-    spec = stream.spec if isinstance(stream, Stream) else stream
-    model = nets.build(config.net, spec.shape[0], len(spec.classes), seed)
-    if config.options.weights is not None:
-        nets.load_weights(model, config.options.weights)
-    method = METHODS[config.options.method]
-    if isinstance(stream, Stream) and method.tasks not in (None, len(stream.tasks)):
-        raise BadRequest(f"--tasks takes {method.tasks} with --method {config.options.method}, not {len(stream.tasks)}")
-    options = config.options
+    spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
+    model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
+    if isinstance(config.net, nets.ViTConfig):  # pretrained weights know pixels as they were normalised for them
+        spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
+    method = METHODS[options.method]
     learner = method(model, spec, config.learner, config.droptop, seed=seed, device=options.device)
+    if isinstance(stream, Stream):
+        learner.check_tasks(len(stream.tasks))
     for replica in learner.replicas:
         nets.compute_in(replica, spec.shape, options.precision, options.compile and method.compiles)
     return learner

@@ -9,6 +9,7 @@ from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
 from droptop.errors import BadRequest
+from droptop.nets.weights import describe
 from droptop.results import folder
 from droptop.results.compare import compare as compare_summaries
 
@@ -48,7 +49,7 @@ def load(out: Path) -> tuple[Command, Config]:
     command = options.pop("command", None)
     if command not in ("run", "compare"):
         raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
-    paths = {name: Path(options[name]) for name in ("root", "weights") if name in options}
+    paths = {"root": Path(options["root"])} if "root" in options else {}
     data, method, debias = (str(options.pop(name, None)) for name in ("data", "method", "debias"))
     return command, override(defaults(data, method, debias), options | paths)
 
@@ -82,12 +83,16 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
 
 
 def note_environment(run: Path, config: Config, listener: Listener | None) -> None:
-    """Writes environment.json, or tells the listener what has changed since it was written."""
+    """Writes environment.json, or tells the listener what has changed since it was written; other weights are
+    refused."""
     path, now = run / "environment.json", folder.environment(config.options.device, config.options.threads)
+    now["weights"] = describe(config.options.weights)
     if not path.exists():
         folder.write_json(path, now)
         return
     before = json.loads(path.read_text())
+    if before.get("weights", now["weights"]) != now["weights"]:
+        raise BadRequest(f"--weights {config.options.weights} is not what {run} began with: its SHA-256 is another")
     changed = [name for name in ("python", "machine", "versions", "device_name") if before.get(name) != now[name]]
     if changed and listener is not None:
         listener.note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of "

@@ -62,6 +62,7 @@ class Steps:
     def advance(self, position: Position) -> None:
         """Queues the next step, which is that of the batch at `position`, and the probe where one is due."""
         self.queued += 1
+        self.learner.enter(position.task)
         self.step(position)
         if self.learner.tick(position.task):
             self.probe()

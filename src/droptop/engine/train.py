@@ -158,7 +158,7 @@ class SeedRun:
             if task_end or (every and step % every == 0):
                 line["eval"] = {name: evaluate(learner, test) for name, test in stream.tests.items()}
             if task_end:
-                line["task_end"] = True
+                line |= {"task_end": True, **learner.report()}
         return line
 
     def save(self, learner: Learner, position: Position) -> None:

@@ -13,6 +13,12 @@ from torch import Tensor
 Rows = dict[str, Tensor]  # columns by name, one row a sample
 
 
+def split(rows: Rows, sizes: int | list[int]) -> list[Rows]:
+    """Rows in parts, as `Tensor.split` cuts them."""
+    columns = {name: column.split(sizes) for name, column in rows.items()}
+    return [dict(zip(columns, parts)) for parts in zip(*columns.values())]
+
+
 class Buffer:
     def __init__(self, capacity: int, columns: Mapping[str, Tensor], device: torch.device | str = "cpu") -> None:
         """`columns` gives an example row of each: its shape and dtype are kept."""

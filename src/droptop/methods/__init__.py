@@ -3,16 +3,18 @@
 from droptop.learner import Learner
 from droptop.methods.aser import ASER
 from droptop.methods.derpp import DERpp
+from droptop.methods.dualprompt import DualPrompt
 from droptop.methods.er import ER
 from droptop.methods.er_ace import ERACE
 from droptop.methods.finetune import Finetune, Joint
 from droptop.methods.gss import GSS
+from droptop.methods.l2p import L2P
 from droptop.methods.mir import MIR
 
-# The paper's five, then what every table of this field also shows.
+# The paper's seven, then what every table of this field also shows.
 METHODS: dict[str, type[Learner]] = {
-    "er": ER, "derpp": DERpp, "mir": MIR, "gss": GSS, "aser": ASER,
+    "er": ER, "derpp": DERpp, "mir": MIR, "gss": GSS, "aser": ASER, "l2p": L2P, "dualprompt": DualPrompt,
     "er-ace": ERACE, "finetune": Finetune, "joint": Joint,
 }
 
-__all__ = ["ASER", "ER", "ERACE", "GSS", "METHODS", "MIR", "DERpp", "Finetune", "Joint"]
+__all__ = ["ASER", "ER", "ERACE", "GSS", "L2P", "METHODS", "MIR", "DERpp", "DualPrompt", "Finetune", "Joint"]

@@ -4,18 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-
 from droptop.errors import BadRequest, require
+from droptop.nets import weights as origin
 from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, untracked
 from droptop.nets.precision import Precision, compute_in
 from droptop.nets.resnet import ResNet18, Stem
+from droptop.nets.vit import ViT, ViTConfig, random_vit, vit_like
 from droptop.rng import seeded
 
-__all__ = ["Backbone", "Features", "NetConfig", "Precision", "ResNet18", "build", "compute_in", "evaluating",
-           "flat_buffers", "last_map", "load_weights", "untracked"]
+__all__ = ["Backbone", "Features", "NetConfig", "Precision", "ResNet18", "ViT", "ViTConfig", "build", "compute_in",
+           "evaluating", "flat_buffers", "last_map", "load_weights", "untracked"]
 
 
 @dataclass(frozen=True)
@@ -32,25 +30,37 @@ class NetConfig:
         require(self.stem in get_args(Stem), "stem", f"one of {', '.join(get_args(Stem))}", self.stem)
 
 
-def build(config: NetConfig, channels: int, classes: int, seed: int) -> Backbone:
-    """The backbone with the initial weights of this seed, whatever was drawn before."""
+def build(config: NetConfig | ViTConfig, channels: int, classes: int, seed: int,
+          weights: str | None = None) -> Backbone:
+    """The backbone with the given weights or else, as far as they do not say, with the initial ones of this seed."""
+    if isinstance(config, ViTConfig):
+        return _vit(config, classes, seed, weights)
+    if weights == origin.RANDOM:
+        raise BadRequest("--weights takes a file or hf:OWNER/NAME with a ResNet, whose weights are random without it")
     with seeded(seed, "init"):
-        return ResNet18(channels, classes, config.width, config.stem)
+        model = ResNet18(channels, classes, config.width, config.stem)
+    if weights is not None:
+        load_weights(model, origin.locate(weights))
+    return model
+
+
+def _vit(config: ViTConfig, classes: int, seed: int, weights: str | None) -> ViT:
+    if weights is None:
+        raise BadRequest("a ViT takes pretrained weights: --weights FILE.safetensors by timm's names, --weights "
+                         "hf:timm/vit_base_patch16_224.augreg_in21k or, for a quick look, --weights random")
+    found = None if weights == origin.RANDOM else origin.read(origin.locate(weights))
+    with seeded(seed, "init"):
+        if found is not None:
+            model = vit_like(config, classes, found, weights)
+            origin.fill(model, found, weights)
+            return model
+        fresh = random_vit(config, classes).classifier
+    with seeded(0, "random weights"):  # the same for every seed, as those of a file are
+        model = random_vit(config, classes)
+    model.classifier.load_state_dict(fresh.state_dict())
+    return model
 
 
 def load_weights(model: Backbone, path: Path) -> None:
     """Fills the backbone from a safetensors file, such as torchvision's; a mismatch names the tensors."""
-    try:
-        found = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise BadRequest(f"--weights takes a safetensors file; {path}: {error}") from None
-    found = {name: tensor for name, tensor in found.items() if not name.endswith("num_batches_tracked")}
-    wanted = model.state_dict()
-    wrong = sorted({name for name in wanted if name not in found or found[name].shape != wanted[name].shape}
-                   | (found.keys() - wanted.keys()))
-    if wrong:
-        named = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-        raise BadRequest(f"--weights {path} does not fit this net: {named}")
-    with torch.no_grad():
-        for name, tensor in wanted.items():
-            tensor.copy_(found[name])
+    origin.fill(model, origin.read(path), str(path))

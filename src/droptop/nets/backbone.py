@@ -15,12 +15,13 @@ class Features(NamedTuple):
 
 
 class Backbone(nn.Module):
-    """`first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits."""
+    """`first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits.
+    A trunk may take more than the map, such as a ViT's prefixes, and must do without."""
 
     def stem(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def trunk(self, first: Tensor) -> Features:
+    def trunk(self, first: Tensor, *given: Any) -> Features:
         raise NotImplementedError
 
     def head(self, features: Features) -> Tensor:
@@ -69,7 +70,7 @@ def flat_buffers(model: nn.Module) -> list[Tensor]:
     return flat
 
 
-def last_map(model: Backbone, first: Tensor) -> Tensor:
+def last_map(model: Backbone, first: Tensor, *given: Any) -> Tensor:
     """The attention pass: the last map of a batch, without gradient and without a trace in the model."""
     with torch.no_grad(), untracked(model):
-        return model.trunk(first.detach()).map
+        return model.trunk(first.detach(), *given).map

@@ -52,12 +52,12 @@ def compute_in(model: Backbone, shape: tuple[int, int, int], precision: Precisio
             function = _compiled(model, part)
         if precision == "bf16":
             function = _lowered(function, layers[part], device.type)
-        setattr(model, part, function)
+        vars(model)[part] = function  # in front of the method or layer of that name
 
 
-def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Module]]:
+def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Conv2d | nn.Linear]]:
     """The convolutions and linear layers that each part calls."""
-    called: dict[str, list[nn.Module]] = {part: [] for part in PARTS}
+    called: dict[str, list[nn.Conv2d | nn.Linear]] = {part: [] for part in PARTS}
     for part in PARTS:
         hooks = [layer.register_forward_hook(lambda layer, *_, part=part: called[part].append(layer))
                  for layer in model.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
@@ -68,16 +68,19 @@ def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Module]]:
     return {part: list(dict.fromkeys(layers)) for part, layers in called.items()}
 
 
-def _lowered(function: Callable[..., Any], layers: list[nn.Module], device: str) -> Callable[..., Any]:
+def _lowered(function: Callable[..., Any], layers: list[nn.Conv2d | nn.Linear], device: str) -> Callable[..., Any]:
     """A part with its layers' weights swapped for bfloat16 ones while it runs, and results to reckon with in
-    float32."""
-    def run(x: Any) -> Any:
+    float32. Weights that are not trained are cast once and for all."""
+    weights = tuple(layer.weight for layer in layers)
+    frozen = None if any(weight.requires_grad for weight in weights) else _cast(weights, torch.bfloat16)
+
+    def run(*args: Any) -> Any:
         kept = [layer._parameters["weight"] for layer in layers]
-        for layer, weight in zip(layers, _CastAll.apply(*kept)):
+        for layer, weight in zip(layers, frozen or _CastAll.apply(*kept)):
             layer._parameters["weight"] = weight
         try:
             with torch.autocast(device, torch.bfloat16):
-                result = function(x)
+                result = function(*args)
         finally:
             for layer, weight in zip(layers, kept):
                 layer._parameters["weight"] = weight
@@ -95,4 +98,4 @@ def _compiled(model: Backbone, part: str) -> Callable[..., Any]:
     kind = type(model)
     if (kind, part) not in _COMPILED:
         _COMPILED[kind, part] = torch.compile(getattr(kind, part), dynamic=False)
-    return lambda x: _COMPILED[kind, part](model, x)
+    return lambda *args: _COMPILED[kind, part](model, *args)

@@ -9,7 +9,7 @@ The stem decides how fine the first map is, and so how small a cell the debiasin
     7x7/2-pool     8 x 8                1 x 1       64 px and up (at 32 px a 1 x 1 last map leaves nothing to fuse)
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -59,7 +59,7 @@ class ResNet18(Backbone):
     def stem(self, x: Tensor) -> Tensor:
         return self.maxpool(F.relu(self.bn1(self.conv1(x))))
 
-    def trunk(self, first: Tensor) -> Features:
+    def trunk(self, first: Tensor, *given: Any) -> Features:
         last = self.layer4(self.layer3(self.layer2(self.layer1(first))))
         return Features(last, last.mean((2, 3)))
 

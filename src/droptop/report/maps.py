@@ -43,9 +43,10 @@ def last_maps(config: Config, run: Path, count: int = 8) -> Maps | None:
     labels = samples.y.to(learner.device)
     with torch.no_grad(), untracked(learner.model):
         first = learner.model.stem(learner.normalise(samples.x.to(learner.device)))
+        given = learner.given(learner.model, first, {})
         if learner.debias is not None:
-            learner.debias(first, lambda: last_map(learner.model, first), labels)
-        attention = fuse(first, last_map(learner.model, first))
+            learner.debias(first, lambda: last_map(learner.model, first, *given), labels)
+        attention = fuse(first, last_map(learner.model, first, *given))
     dropped = None
     if learner.debias is not None:
         dropped = learner.debias.last.mask[:count].cpu().numpy() < 1  # dropped, or weakened by a soft mask

@@ -156,6 +156,8 @@ def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Ta
     dropped = [line["dropped"] for line in lines if "dropped" in line]
     if dropped:  # mean over the stream, in percent
         result["dropped"] = {name: 100 * sum(d[name] for d in dropped) / len(dropped) for name in ("share", "chance")}
+    if used := [line["prompts"] for line in lines if "prompts" in line]:
+        result["prompts"] = used  # how often each was chosen up to the end of every task
     if moved := {group: kappa for line in lines for group, kappa in line.get("kappa", {}).items()}:
         result["kappa"] = moved  # where the intensities ended that did not stay at kappa_0
     return result

@@ -60,7 +60,7 @@ def expand(grid: dict[str, Any]) -> list[Config]:
         base = defaults(data, method, debias)
         known = {name: value for name, value in chosen.items() if has(base, name)}
         used |= known.keys()
-        paths = {name: Path(str(value)) for name, value in known.items() if name in ("root", "weights")}
+        paths = {"root": Path(str(known["root"]))} if "root" in known else {}
         configs.append(override(base, known | paths))
     for name in grid.keys() - used - NAMES.keys():
         resolve(name, configs[0])  # nobody has it: says what it may have meant

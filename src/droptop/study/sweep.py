@@ -24,6 +24,7 @@ from droptop.checkpoint import write_atomic
 from droptop.config import Config, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Failure, Job
+from droptop.engine.run import load, note_environment
 from droptop.engine.train import Progress
 from droptop.errors import BadRequest
 from droptop.results import folder
@@ -135,21 +136,14 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
 
 def prepare(out: Path, config: Config) -> Path:
     """The run folder of a configuration, with what it is to run; seeds that were asked for before stay asked for."""
-    run = out / "runs" / folder_name(config)
+    run, asked = out / "runs" / folder_name(config), config.seeds
     if (run / "config.toml").exists():
-        from droptop.engine.run import load
-
         before = load(run)[1].seeds
-        first = min(before.start, config.seeds.start)
-        last = max(before.stop, config.seeds.stop)
-        if (before.start, before.stop) == (first, last):
-            return run
-        config = replace(config, options=replace(config.options, first_seed=first, seeds=last - first))
+        asked = range(min(before.start, asked.start), max(before.stop, asked.stop))
     run.mkdir(parents=True, exist_ok=True)
-    write_atomic(run / "config.toml", to_toml(config, "run").encode())
-    if not (run / "environment.json").exists():
-        options = config.options
-        folder.write_json(run / "environment.json", folder.environment(options.device, options.threads))
+    options = replace(config.options, first_seed=asked.start, seeds=len(asked))
+    write_atomic(run / "config.toml", to_toml(replace(config, options=options), "run").encode())
+    note_environment(run, config, None)
     return run
 
 

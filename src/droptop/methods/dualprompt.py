@@ -1,0 +1,125 @@
+"""DualPrompt (Wang et al., 2022a). General prompts for every sample, and an expert prompt a task.
+
+    loss = CE over all classes - cos(query, key of the sample's task), meaned over samples
+
+General prompts of length 5 stand in blocks 1 and 2, experts of length 20 in blocks 3 to 5, all as prefixes. In training
+a sample uses the expert of its own task, which the memory keeps; when predicting, the one whose key is nearest among
+those of the tasks that have come. A new task's expert begins as that of the task before: until a task comes, its expert
+follows the present one, and so do Adam's moments (where they begin at zero among others that do not, Adam's steps are
+up to six times too long). Keys begin on their own, with the scale of the present key's gradients.
+
+Cost of a step: that of L2P. General prompts stand in the first block, so that query and training pass share nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from droptop.errors import BadBatch, require
+from droptop.memory import Rows
+from droptop.methods.prompt import Prompt, PromptConfig
+from droptop.nets import ViT
+from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new_prompts, shared_prefixes, taken
+
+
+@dataclass(frozen=True)
+class DualPromptConfig(PromptConfig):
+    general_length: int = 5
+    """Prefixes of the general prompt in each of its blocks."""
+    general_blocks: int = 2
+    """Blocks that have the general prompt, from the first on."""
+    expert_length: int = 20
+    """Prefixes of an expert prompt in each of its blocks."""
+    expert_blocks: int = 3
+    """Blocks that have expert prompts, after the general ones."""
+    experts: int = 10
+    """Expert prompts, of which every task takes one."""
+    pull: float = 1.0
+    """Weight of drawing keys to queries."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("general_length", "general_blocks", "expert_length", "expert_blocks", "experts"):
+            require(getattr(self, name) >= 1, name, "a number from 1", getattr(self, name))
+        require(0 <= self.pull < float("inf"), "pull", "a number from 0", self.pull)
+
+
+class Prompts(nn.Module):
+    usage: Tensor  # how often each expert was nearest by its key to a sample trained on
+    entered: Tensor  # has its task come?
+
+    def __init__(self, vit: ViT, config: DualPromptConfig) -> None:
+        super().__init__()
+        self.general = new_prompts(vit, 1, config.general_blocks, config.general_length)
+        self.experts = new_prompts(vit, config.experts, config.expert_blocks, config.expert_length)
+        self.keys = new_keys(vit, config.experts)
+        self.register_buffer("usage", torch.zeros(config.experts, dtype=torch.int64))
+        self.register_buffer("entered", torch.zeros(config.experts, dtype=torch.bool))
+
+
+class DualPrompt(Prompt):
+    config: DualPromptConfig
+    config_type = DualPromptConfig
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # The task of the next step comes with it, as its images do: it is no state.
+        self.task = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.told = 0
+
+    def prompts(self, vit: ViT, config: DualPromptConfig) -> Prompts:
+        blocks = config.general_blocks + config.expert_blocks
+        require(blocks <= len(vit.blocks), "expert_blocks", f"with the general ones at most the ViT's "
+                f"{len(vit.blocks)} blocks", f"{config.general_blocks} + {config.expert_blocks}")
+        return Prompts(vit, config)
+
+    def check_tasks(self, count: int) -> None:
+        require(count <= self.config.experts, "experts", f"at least one for each of {count} tasks", self.config.experts)
+
+    def enter(self, task: int) -> None:
+        if not 0 <= task < self.config.experts:
+            raise BadBatch(f"there is no expert for task {task}: they are 0 to {self.config.experts - 1}; raise "
+                           "--experts")
+        if task != self.told:
+            self.task.fill_(task)
+            self.told = task
+
+    def arrive(self, x: Tensor, y: Tensor) -> Rows:
+        return super().arrive(x, y) | {"task": self.task.expand(len(x))}
+
+    def columns(self) -> Rows:
+        return super().columns() | {"task": torch.zeros((), dtype=torch.int64)}
+
+    def prefixes(self, prompts: Prompts, query: Tensor, rows: Rows) -> dict[int, Tensor]:
+        choice = rows["task"][:, None] if "task" in rows else self.match(prompts, query)
+        return (shared_prefixes(prompts.general, len(query))
+                | chosen_prefixes(prompts.experts, choice, start=self.config.general_blocks))
+
+    def match(self, prompts: Prompts, query: Tensor) -> Tensor:
+        """The expert whose key is nearest, among those of tasks that have come."""
+        similarity = cosines(query, prompts.keys).masked_fill(~prompts.entered, -torch.inf)
+        return choose(similarity, 1, self.config.batch_choice)
+
+    def pull(self, prompts: Prompts, rows: Rows) -> Tensor:
+        experts = len(prompts.keys)
+        prompts.usage += taken(self.match(prompts, rows["query"]), experts).sum(0) * prompts.entered.any()
+        own = taken(rows["task"][:, None], experts)
+        return self.config.pull * (cosines(rows["query"], prompts.keys) * own).sum(1).mean()
+
+    def step(self, x: Tensor, y: Tensor) -> Tensor:
+        loss = super().step(x, y)
+        for model in self.replicas:
+            self.follow(model.prompts)
+        return loss
+
+    @torch.no_grad()
+    def follow(self, prompts: Prompts) -> None:
+        """The experts of tasks to come are what the present one's is now."""
+        prompts.entered |= (torch.arange(len(prompts.entered), device=self.device) == self.task) & self.finite
+        stays = prompts.entered | ~self.finite
+        of_experts, of_keys = (self.optimizer.state[weight] for weight in (prompts.experts, prompts.keys))
+        for rows in (prompts.experts, of_experts["exp_avg"], of_experts["exp_avg_sq"], of_keys["exp_avg_sq"]):
+            kept = stays.view(-1, *[1] * (rows.dim() - 1))
+            rows.copy_(torch.where(kept, rows, rows.index_select(0, self.task)))

@@ -1,0 +1,76 @@
+"""L2P: learning to prompt (Wang et al., 2022b). A pool of prompts, of which every sample takes the nearest five.
+
+    loss = CE over all classes - 0.1 * sum of cos(query, key) over the prompts taken, meaned over samples
+
+As the DropTop paper has it, prompts are prefixes in the first five blocks (5 prompts of length 5: 25 prefixes a block),
+and a small replay memory is added.
+
+Cost of a step: with F the FLOPs of a ViT forward of one image, stream and memory rows take F forward and F back (no
+gradients of weights), and stream rows F for their query: 2.5 F a row at equal batches, against 3 F of training all of
+the ViT. Prefixes stand in the first block, so that query and training pass share nothing. DropTop adds F a row for its
+attention, and the probe.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from droptop.errors import require
+from droptop.memory import Rows
+from droptop.methods.prompt import Prompt, PromptConfig
+from droptop.nets import ViT
+from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new_prompts, taken
+
+
+@dataclass(frozen=True)
+class L2PConfig(PromptConfig):
+    pool: int = 10
+    """Prompts in the pool."""
+    prompt_length: int = 5
+    """Prefixes of a prompt in each of its blocks."""
+    chosen: int = 5
+    """Prompts that a sample takes."""
+    prompt_blocks: int = 5
+    """Blocks that have prompts, from the first on."""
+    pull: float = 0.1
+    """Weight of drawing keys to queries."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("pool", "prompt_length", "prompt_blocks"):
+            require(getattr(self, name) >= 1, name, "a number from 1", getattr(self, name))
+        require(1 <= self.chosen <= self.pool, "chosen", f"a number from 1 to --pool ({self.pool})", self.chosen)
+        require(0 <= self.pull < float("inf"), "pull", "a number from 0", self.pull)
+
+
+class Pool(nn.Module):
+    usage: Tensor  # how often each prompt was trained with
+
+    def __init__(self, vit: ViT, config: L2PConfig) -> None:
+        super().__init__()
+        self.prompts = new_prompts(vit, config.pool, config.prompt_blocks, config.prompt_length)
+        self.keys = new_keys(vit, config.pool)
+        self.register_buffer("usage", torch.zeros(config.pool, dtype=torch.int64))
+
+
+class L2P(Prompt):
+    config: L2PConfig
+    config_type = L2PConfig
+
+    def prompts(self, vit: ViT, config: L2PConfig) -> Pool:
+        require(config.prompt_blocks <= len(vit.blocks), "prompt_blocks", f"at most the ViT's {len(vit.blocks)}",
+                config.prompt_blocks)
+        return Pool(vit, config)
+
+    def choose(self, similarity: Tensor) -> Tensor:
+        return choose(similarity, self.config.chosen, self.config.batch_choice)
+
+    def prefixes(self, prompts: Pool, query: Tensor, rows: Rows) -> dict[int, Tensor]:
+        return chosen_prefixes(prompts.prompts, self.choose(cosines(query, prompts.keys)))
+
+    def pull(self, prompts: Pool, rows: Rows) -> Tensor:
+        similarity = cosines(rows["query"], prompts.keys)
+        own = taken(self.choose(similarity), len(prompts.keys))
+        prompts.usage += own.sum(0)
+        return self.config.pull * (similarity * own).sum(1).mean()

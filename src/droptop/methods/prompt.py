@@ -1,0 +1,141 @@
+"""What prompt learners share: a frozen ViT, a trained head, prompts found by the frozen features of an image.
+
+The query of a sample is the class token that the frozen model gives its unaugmented, unmasked image, without prompts.
+It never changes, so it is computed once, when the sample arrives, and the memory keeps it. The frozen weights are no
+part of a checkpoint; their SHA-256 is. Gradients are clipped, the optimiser is Adam.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from droptop.debias import DropTopConfig
+from droptop.errors import require
+from droptop.learner import Joined, Learner, LearnerConfig
+from droptop.memory import Rows
+from droptop.nets import Backbone, ViT, ViTConfig
+from droptop.nets.prompts import Prompted
+from droptop.rng import seeded
+from droptop.streams.stream import Spec
+
+
+@dataclass(frozen=True)
+class PromptConfig(LearnerConfig):
+    lr: float = 0.05
+    """Learning rate of Adam."""
+    lr_scale: Literal["none", "batch/256"] = "none"
+    """Whether the learning rate is multiplied by stream batch / 256, as the code does that the paper took it from."""
+    beta_1: float = 0.9
+    """Adam's decay of the mean gradient."""
+    beta_2: float = 0.999
+    """Adam's decay of the mean squared gradient."""
+    clip: float = 1.0
+    """Length that gradients are clipped to."""
+    memory: int = 200
+    """Samples the replay memory holds."""
+    query_image: Literal["plain", "augmented"] = "plain"
+    """What the query sees: the image as it came, once, or as it is trained on, at every step."""
+    batch_choice: bool = False
+    """Let the prompts that most samples of a batch would take serve all of it, also when predicting: test samples then
+    help each other."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.momentum == 0, "momentum", "0 with Adam, which has --beta-1", self.momentum)
+        for name in ("beta_1", "beta_2"):
+            require(0 <= getattr(self, name) < 1, name, "a number from 0 and below 1", getattr(self, name))
+        require(0 < self.clip < float("inf"), "clip", "a length above 0", self.clip)
+
+
+class Prompt(Learner):
+    """`prompts` is what L2P and DualPrompt learn, `prefixes` how it reaches the trunk, `pull` what draws keys to
+    queries."""
+
+    config: PromptConfig
+    config_type = PromptConfig
+    net_type = ViTConfig
+    preset = {"gamma": 2.0, "kappa_0": 1.0, "lr": 0.05}
+    model: Prompted
+
+    def __init__(self, model: ViT, spec: Spec, config: PromptConfig, debias: DropTopConfig | None = None, *,
+                 seed: int = 0, device: torch.device | str = "cpu") -> None:
+        with seeded(seed, "init", "prompts"):
+            prompted = Prompted(model, self.prompts(model, config))
+        self.width = model.width
+        super().__init__(prompted, spec, config, debias, seed=seed, device=device)
+
+    @classmethod
+    def presets(cls, stream: dict[str, Any]) -> dict[str, Any]:
+        """A stream's net and learning rate are for a ResNet, its memory is cut as the paper does: 500 to 200, 2,000 to
+        500."""
+        kept = {name: value for name, value in stream.items() if name not in ("width", "stem")}
+        return kept | cls.preset | {"memory": 500 if stream.get("memory", 500) >= 2000 else 200}
+
+    def prompts(self, vit: ViT, config: Any) -> nn.Module:
+        """A module with prompts, keys and the counter `usage`, with initial values from torch's generator."""
+        raise NotImplementedError
+
+    def prefixes(self, prompts: Any, query: Tensor, rows: Rows) -> dict[int, Tensor]:
+        """Every sample's prefixes, by block."""
+        raise NotImplementedError
+
+    def pull(self, prompts: Any, rows: Rows) -> Tensor:
+        """How near queries and keys are, which is to grow; also counts which prompts are chosen."""
+        raise NotImplementedError
+
+    # -- Queries -------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def query(self, model: Backbone, first: Tensor) -> Tensor:
+        return model.trunk(first).pooled
+
+    def arrive(self, x: Tensor, y: Tensor) -> Rows:
+        rows = super().arrive(x, y)
+        if self.config.query_image == "plain":
+            with torch.no_grad():
+                rows["query"] = self.query(self.model, self.model.stem(self.normalise(x)))
+        return rows
+
+    def columns(self) -> Rows:
+        kept = {"query": torch.zeros(self.width)} if self.config.query_image == "plain" else {}
+        return super().columns() | kept
+
+    def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
+        query = rows["query"] if "query" in rows else self.query(model, first)
+        return (self.prefixes(model.prompts, query, rows),)
+
+    def forward(self, model: Backbone, images: Tensor, batch: Joined, direction: int) -> Tensor:
+        if "query" not in batch.rows:
+            with torch.no_grad():
+                batch.rows["query"] = self.query(model, model.stem(images))
+        return super().forward(model, images, batch, direction)
+
+    # -- Learning ------------------------------------------------------------------------------------------------
+
+    def step(self, x: Tensor, y: Tensor) -> Tensor:
+        if self.config.lr_scale == "batch/256":
+            self.optimizer.param_groups[0]["lr"] = self.config.lr * len(x) / 256
+        return super().step(x, y)
+
+    def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
+        return super().objective(model, logits, batch) - self.pull(model.prompts, batch.rows)
+
+    def clip(self, norm: Tensor) -> None:
+        nn.utils.clip_grads_with_norm_(self.weights.values(), self.config.clip, norm)
+
+    def make_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+        config, on_gpu = self.config, self.device.type == "cuda"
+        optimizer = torch.optim.Adam(weights, config.lr, (config.beta_1, config.beta_2), fused=True, capturable=on_gpu,
+                                     weight_decay=config.weight_decay)
+        optimizer._warned_capturable_if_run_uncaptured = True  # steps run either way here
+        for weight in weights:
+            optimizer.state[weight] = {"step": torch.zeros((), device=self.device),
+                                       "exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
+        return optimizer
+
+    def report(self) -> dict[str, Any]:
+        usage = self.model.prompts.usage
+        assert isinstance(usage, Tensor)
+        return {"prompts": usage.tolist()}

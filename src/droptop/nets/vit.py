@@ -1,0 +1,170 @@
+"""Vision transformer (Dosovitskiy et al., 2021) as stem -> trunk -> head, with timm's arithmetic and parameter names.
+
+    stem    images resized to the size of the weights; patch embeddings (B, width, h, w), before positions are added
+    trunk   class token and positions, the blocks, the final norm of the class token; the last map is the last block's
+            patch tokens before that norm
+    head    a linear layer on the class token
+
+A block attends to a sample's own prefixes as well, where it is given some: keys and values in front of its own, as in
+prefix tuning (Li and Liang, 2021). Patch, width, depth and image size are whatever the weights' shapes say.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from droptop.errors import BadRequest, require
+from droptop.nets.backbone import Backbone, Features
+
+# Legend: B samples, n tokens (the class token first), d = width, e = d / heads, l prefixes.
+Prefixes = Mapping[int, Tensor]  # by block, counted from 0: 2 (keys, values), B, heads, l, e
+
+SMALL = {"patch": 8, "width": 64, "depth": 6, "input_size": 64}  # what random weights make, unless told
+
+
+@dataclass(frozen=True)
+class ViTConfig:
+    net: Literal["vit"] = "vit"
+    """Backbone."""
+    patch: int | None = None
+    """Pixels a side of a patch; the weights' own (8 where they are random)."""
+    width: int | None = None
+    """Numbers a token has; the weights' own (64)."""
+    depth: int | None = None
+    """Blocks; the weights' own (6)."""
+    heads: int | None = None
+    """Attention heads a block; width / 64 unless told."""
+    input_size: int | None = None
+    """Pixels a side that images are resized to; the weights' own (64). Positions are resampled to it."""
+    pixel_mean: float = 0.5
+    """Mean by which pixels in [0, 1] are normalised, as when the weights were trained."""
+    pixel_std: float = 0.5
+    """Standard deviation by which they are normalised."""
+
+    def __post_init__(self) -> None:
+        for name in ("patch", "width", "depth", "heads", "input_size"):
+            value = getattr(self, name)
+            require(value is None or value >= 1, name, "a number from 1", value)
+        require(0 <= self.pixel_mean <= 1, "pixel_mean", "a number from 0 to 1", self.pixel_mean)
+        require(0 < self.pixel_std < float("inf"), "pixel_std", "a number above 0", self.pixel_std)
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, prefix: Tensor | None) -> Tensor:
+        query, key, value = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # each B, heads, n, e
+        if prefix is not None:
+            key, value = (torch.cat([more.to(own.dtype), own], 2) for more, own in zip(prefix, (key, value)))
+        return self.proj(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
+
+
+class MLP(nn.Module):
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(width, hidden)
+        self.fc2 = nn.Linear(hidden, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(x)))
+
+
+class Block(nn.Module):
+    def __init__(self, width: int, heads: int, hidden: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width, eps=1e-6)
+        self.attn = Attention(width, heads)
+        self.norm2 = nn.LayerNorm(width, eps=1e-6)
+        self.mlp = MLP(width, hidden)
+
+    def forward(self, x: Tensor, prefix: Tensor | None = None) -> Tensor:
+        x = x + self.attn(self.norm1(x), prefix)
+        return x + self.mlp(self.norm2(x))
+
+
+class ViT(Backbone):
+    def __init__(self, classes: int, patch: int, width: int, depth: int, heads: int, input_size: int,
+                 hidden: int | None = None) -> None:
+        super().__init__()
+        self.patch, self.width, self.heads, self.input_size = patch, width, heads, input_size
+        self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(3, width, patch, patch)})
+        self.cls_token = nn.Parameter(torch.randn(1, 1, width) * 1e-6)
+        self.pos_embed = nn.Parameter(torch.randn(1, 1 + (input_size // patch) ** 2, width) * 0.02)
+        self.blocks = nn.ModuleList(Block(width, heads, hidden or 4 * width) for _ in range(depth))
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self._modules["head"] = nn.Linear(width, classes)  # `classifier`, below
+
+    def stem(self, x: Tensor) -> Tensor:
+        size = (self.input_size, self.input_size)
+        if x.shape[2:] != size:
+            x = F.interpolate(x, size, mode="bilinear", antialias=True)
+        return self.patch_embed["proj"](x.expand(-1, 3, -1, -1))  # grey is three equal channels
+
+    def trunk(self, first: Tensor, prefixes: Prefixes | None = None) -> Features:
+        tokens = torch.cat([self.cls_token.expand(len(first), -1, -1), first.flatten(2).transpose(1, 2)], 1)
+        tokens = tokens + self.pos_embed
+        for index, block in enumerate(self.blocks):
+            tokens = block(tokens, None if prefixes is None else prefixes.get(index))
+        return Features(tokens[:, 1:].transpose(1, 2).unflatten(2, first.shape[2:]), self.norm(tokens[:, 0]))
+
+    def head(self, features: Features) -> Tensor:
+        return self.classifier(features.pooled)
+
+    @property
+    def classifier(self) -> nn.Linear:
+        """The layer whose weights are named `head`, as timm names them; `self.head` is what applies it."""
+        layer = self._modules["head"]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+
+def resample_positions(positions: Tensor, grid: int) -> Tensor:
+    """Position embeddings (1, 1 + g * g, d) for a grid of another size; the class token's stays as it is."""
+    token, patches = positions[:, :1], positions[:, 1:]
+    old = round(patches.shape[1] ** 0.5)
+    if old == grid:
+        return positions
+    square = patches.unflatten(1, (old, old)).permute(0, 3, 1, 2).float()
+    square = F.interpolate(square, (grid, grid), mode="bicubic", antialias=True)
+    return torch.cat([token, square.flatten(2).transpose(1, 2).to(token.dtype)], 1)
+
+
+def random_vit(config: ViTConfig, classes: int) -> ViT:
+    """A small one with weights of nobody's making."""
+    shape = {name: getattr(config, name) or value for name, value in SMALL.items()}
+    return _checked(config, classes, shape, None)
+
+
+def vit_like(config: ViTConfig, classes: int, found: dict[str, Tensor], name: str) -> ViT:
+    """An empty one of the shape that these weights have. Positions among them are resampled to the image size."""
+    needed = ("cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.mlp.fc1.weight")
+    if missing := [tensor for tensor in needed if tensor not in found]:
+        raise BadRequest(f"--weights {name} is no ViT by timm's names: it lacks {', '.join(missing)}")
+    patch, grid = found["patch_embed.proj.weight"].shape[-1], (found["pos_embed"].shape[1] - 1) ** 0.5
+    if grid != int(grid) or grid == 0:
+        raise BadRequest(f"--weights {name}: pos_embed has {found['pos_embed'].shape[1]} rows, not one for the class "
+                         "token and a square of patches")
+    shape = {"patch": patch, "width": found["cls_token"].shape[-1], "input_size": int(grid) * patch,
+             "depth": len({tensor.split(".")[1] for tensor in found if tensor.startswith("blocks.")})}
+    for option in ("patch", "width", "depth"):
+        asked = getattr(config, option)
+        require(asked in (None, shape[option]), option, f"{shape[option]} with --weights {name}", asked)
+    model = _checked(config, classes, shape, len(found["blocks.0.mlp.fc1.weight"]))
+    found["pos_embed"] = resample_positions(found["pos_embed"], model.input_size // patch)
+    return model
+
+
+def _checked(config: ViTConfig, classes: int, shape: dict[str, int], hidden: int | None) -> ViT:
+    patch, width = shape["patch"], shape["width"]
+    input_size, heads = config.input_size or shape["input_size"], config.heads or max(1, width // 64)
+    require(input_size % patch == 0, "input_size", f"a multiple of the patch size {patch}", input_size)
+    require(width % heads == 0, "heads", f"a divisor of the width {width}", heads)
+    return ViT(classes, patch, width, shape["depth"], heads, input_size, hidden)
