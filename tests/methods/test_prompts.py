@@ -220,9 +220,9 @@ def test_a_new_expert_begins_as_the_one_before():
     assert all(torch.equal(expert, before[0]) for expert in before)
     prompts = learner.model.prompts
     assert not torch.equal(prompts.keys[0], prompts.keys[1])  # the keys begin on their own
-    for weight in (prompts.experts, prompts.keys):
-        moment = learner.optimizer.state[weight]["exp_avg_sq"]
-        assert moment[0].sum() > 0
+    for name in ("exp_avg", "exp_avg_sq"):
+        moment = learner.optimizer.state[experts][name]
+        assert moment[0].abs().sum() > 0
         assert torch.equal(moment[0], moment[1])
     learner.observe(*batches[4])
     assert learner.model.prompts.entered.tolist() == [True, True] + 8 * [False]

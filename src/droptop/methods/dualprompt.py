@@ -6,7 +6,7 @@ General prompts of length 5 stand in blocks 1 and 2, experts of length 20 in blo
 a sample uses the expert of its own task, which the memory keeps; when predicting, the one whose key is nearest among
 those of the tasks that have come. A new task's expert begins as that of the task before: until a task comes, its expert
 follows the present one, and so do Adam's moments (where they begin at zero among others that do not, Adam's steps are
-up to six times too long). Keys begin on their own, with the scale of the present key's gradients.
+up to six times too long). Keys begin on their own.
 
 Cost of a step: that of L2P. General prompts stand in the first block, so that query and training pass share nothing.
 """
@@ -119,7 +119,7 @@ class DualPrompt(Prompt):
         """The experts of tasks to come are what the present one's is now."""
         prompts.entered |= (torch.arange(len(prompts.entered), device=self.device) == self.task) & self.finite
         stays = prompts.entered | ~self.finite
-        of_experts, of_keys = (self.optimizer.state[weight] for weight in (prompts.experts, prompts.keys))
-        for rows in (prompts.experts, of_experts["exp_avg"], of_experts["exp_avg_sq"], of_keys["exp_avg_sq"]):
+        moments = self.optimizer.state[prompts.experts]
+        for rows in (prompts.experts, moments["exp_avg"], moments["exp_avg_sq"]):
             kept = stays.view(-1, *[1] * (rows.dim() - 1))
             rows.copy_(torch.where(kept, rows, rows.index_select(0, self.task)))
