@@ -26,6 +26,7 @@ from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
+FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel")  # what a run's results do not depend on
 SECTIONS = ("stream", "net", "learner", "droptop")
 
 
@@ -80,6 +81,11 @@ class RunOptions:
         require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
                 self.checkpoint_seconds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
+        if self.root is not None:  # a run goes on from whatever folder it is asked to
+            object.__setattr__(self, "root", self.root.expanduser().absolute())
+
+    def check_machine(self) -> None:
+        """Refuses what cannot be run here. A configuration can be read anywhere."""
         require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU",
                 self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
@@ -107,8 +113,7 @@ class Config:
 
     def fingerprint(self) -> str:
         """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
-        free = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel")
-        values = {path: str(value) for path, value in flatten(self).items() if path not in free}
+        values = {path: str(value) for path, value in flatten(self).items() if path not in FREE}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

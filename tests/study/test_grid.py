@@ -39,7 +39,9 @@ def test_more_cells(tmp_path):
 
 @pytest.mark.parametrize(("text", "says"), [
     ("lr = [", "study.toml"), ("learning_rate = [0.1, 0.2]", "unknown option learning_rate"),
-    ('method = ["er", "sgd"]', "sgd"), ("seeds = [1, 2]", "seeds is one number"), ("lr = []", "lr has no values"),
+    ('method = ["er", "sgd"]', "sgd"), ("seeds = [1, 2]", "seeds is one for the whole"),
+    ("lr = []", "lr has no values"), ("[[also]]\nseeds = 2", "stands at its top"),
+    ("threads = [1, 2]", "threads is one"),
     ('lr = [0.1, "fast"]', "--lr takes a float"), ("also = 3", r"\[\[also\]\]"), ("lr = [-1.0]", "--lr takes"),
 ])
 def test_what_is_wrong_is_said(tmp_path, text, says):

@@ -48,8 +48,30 @@ def test_groups_and_paired_differences():
 def test_a_coarser_grouping_pools_and_still_pairs_like_with_like():
     data = values()
     [droptop] = [row for row in rows(data, ["debias"]) if row["debias"] == "droptop"]
-    assert (droptop["n"], droptop["pairs"]) == (12, 12)
+    assert (droptop["cells"], droptop["n"], droptop["pairs"]) == (12, 6, 6)
     assert droptop["diff"] == pytest.approx(1.0, abs=0.3)
+
+
+def test_cells_of_one_seed_are_one_observation():
+    """Eight gammas that all do nothing but what the seed does: three seeds are three, not twenty-four."""
+    shift = [-2.0, 1.0, 4.5]
+    base = {"data": "d", "method": "er", "test": "clean", "figure": "A_avg"}
+    data = [base | {"debias": "none", "run": "none", "seed": seed, "value": 50.0} for seed in range(3)]
+    data += [base | {"debias": "droptop", "droptop.gamma": gamma, "run": f"g{gamma}", "seed": seed,
+                     "value": 50.0 + shift[seed]} for gamma in range(8) for seed in range(3)]
+    [row] = [row for row in rows(data, ["debias"]) if row["debias"] == "droptop"]
+    assert (row["cells"], row["n"], row["pairs"]) == (24, 3, 3)
+    assert row["p"] == pytest.approx(ttest_rel(shift, [0, 0, 0]).pvalue)
+
+
+def test_options_that_results_do_not_depend_on_do_not_part_twins():
+    data = [value | {"checkpoint_seconds": 9.0 if value["debias"] == "none" else 5.0} for value in values()]
+    assert {row["pairs"] for row in rows(data, ["debias", "lr"]) if row["debias"] == "droptop"} == {6}
+
+
+def test_rows_are_sorted_by_size():
+    data = [value | {"learner.lr": 10.0 if value["learner.lr"] == 0.2 else 2.0} for value in values()]
+    assert [row["lr"] for row in rows(data, ["lr", "debias"])] == [2.0, 2.0, 10.0, 10.0]
 
 
 def test_cells_without_a_twin_are_not_paired():

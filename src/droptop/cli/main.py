@@ -72,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        return complain(f"{error.filename or ''}: {error.strerror or error}{_how_to_go_on(out)}", 1)
+        place = f"{error.filename}: " if error.filename else ""
+        return complain(f"{place}{error.strerror or error}{_how_to_go_on(out)}", 1)
 
 
 def complain(text: str, code: int) -> int:
@@ -87,16 +88,16 @@ def _how_to_go_on(out: Path | None) -> str:
 def serve(command: Command, config: Config, out: Path, fresh: bool, console: Console) -> int:
     """Runs what was asked for and prints the answer."""
     if not fresh and finished(command, config, out):
-        console.print(f"{out} is finished: nothing to resume", highlight=False)
+        console.print(f"{out} is finished: nothing to resume", highlight=False, markup=False)
     with bars.decoding(), progress.listener(console) as listener:
         result = (api.start if fresh else api.carry_on)(command, config, out, listener)
     console.print()
     if command == "compare":
         console.print(tables.compare_table(result))
-        console.print("\n".join(tables.answer(result)), highlight=False)
+        console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:
         console.print(tables.run_table(result))
-    console.print(f"results in {out}, pictures in {out / 'figures'}", highlight=False, soft_wrap=True)
+    console.print(f"results in {out}, pictures in {out / 'figures'}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
 

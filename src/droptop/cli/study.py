@@ -1,9 +1,9 @@
 """`droptop sweep | status | results`: studies of many runs."""
 
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -67,14 +67,17 @@ def sweep(args: list[str], console: Console) -> int:
         with Watch(console) as watcher:
             counts = study.sweep(options.study, options.out, engine, watcher)
     except KeyboardInterrupt:
-        print(f"droptop: interrupted; `droptop sweep --out {options.out}` continues", file=sys.stderr)
+        begun = (options.out / "study.toml").exists()
+        how = f"; `droptop sweep --out {options.out}` continues" if begun else ""
+        print(f"droptop: interrupted{how}", file=sys.stderr)
         return 130
     console.print(f"{counts['done']} cells done, {counts['failed']} failed; `droptop results {options.out}` shows what "
-                  "they found", highlight=False, soft_wrap=True)
-    if counts["failed"]:
-        print(f"droptop: {counts['failed']} cells failed twice; `droptop status {options.out}` says why",
-              file=sys.stderr)
-    return 1 if counts["failed"] else 0
+                  "they found", highlight=False, markup=False, soft_wrap=True)
+    if counts["failed"] or counts["waiting"]:
+        print(f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; `droptop status "
+              f"{options.out}` says why", file=sys.stderr)
+        return 1
+    return 0
 
 
 class Watch:
@@ -145,16 +148,23 @@ def steps_of(metrics: Path) -> int:
 
 
 def study_status(folder: Path, console: Console) -> int:
-    index = Index(folder)
-    counts, running, left = index.counts(), index.running(), index.seconds_left()
-    held = study.is_held(folder)
-    console.print(f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting'] - len(running)} "
-                  f"waiting, {counts['failed']} failed{'' if held else '; no sweep is at work'}", highlight=False)
-    if held and left is not None:
-        console.print(f"about {time.strftime('%H:%M:%S', time.gmtime(left))} left at the pace of the last cells",
-                      highlight=False)
+    index = Index(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    cells = study.asked(folder)
+    running = set(index.running())
+    counts, held, pace = index.counts(set(cells) - running), study.is_held(folder), index.pace()
+    say = [f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting']} waiting, {counts['failed']} "
+           f"failed{'' if held else '; no sweep is at work'}"]
+    if held and pace is not None:
+        left = timedelta(seconds=round(pace * (counts["waiting"] + len(running))))
+        say.append(f"about {left} left at the pace of the last cells")
+    if others := len(index.statuses().keys() - set(cells)):
+        say.append(f"{others} more cells are of earlier versions of the study")
+    names = index.names()
     for cell, error in index.failures():
-        console.print(f"\n{cell.run} seed {cell.seed} failed:\n{error}", highlight=False, markup=False)
+        why = error.strip().splitlines()[-1]
+        say.append(f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
+                   "/failed.json)")
+    console.print("\n".join(say), highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
@@ -179,7 +189,13 @@ def results(args: list[str], console: Console) -> int:
     if not (options.folder / "study.toml").is_file():
         raise BadRequest(f"{options.folder} is no study: it has no study.toml")
     by, figures = names(options.by), names(options.figures)
-    values = list(Index(options.folder).values())
+    if options.export is not None:
+        require(options.export.parent.is_dir() and not options.export.is_dir(), "export",
+                "a file in an existing folder", options.export)
+        require(options.export.suffix in (".csv", ".parquet"), "export", "a .csv or .parquet file", options.export)
+    cells = set(study.asked(options.folder))
+    index = Index(options.folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    values = [value for value in index.values() if (value["run"], value["seed"]) in cells]
     if not values:
         raise BadRequest(f"{options.folder} has no cell that is done")
     found = rows(values, by, figures, names(options.tests))
@@ -187,7 +203,6 @@ def results(args: list[str], console: Console) -> int:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
     console.print(tables.study_table(found, by))
     if options.export is not None:
-        require(options.export.parent.is_dir(), "export", "a file in an existing folder", options.export)
         export(found, options.export)
     return 0
 

@@ -156,12 +156,13 @@ def phases(config: Config, steps: int = LAP) -> dict[str, float]:
         learner = build_learner(config, stream, 0)
         fill(learner, stream.train)
         runner = Again(learner, resident(stream, learner.device), Position(), 2 * steps)
-        for batch in range(steps):
-            runner.advance(Position(0, batch))
+        positions = [Position(0, step % stream.steps(0)) for step in range(steps)]
+        for position in positions:
+            runner.advance(position)
         watch = Watch(learner)
-        for batch in range(steps):
+        for position in positions:
             watch.begin()
-            runner.advance(Position(0, batch))
+            runner.advance(position)
             watch.end()
         return watch.shares()
 

@@ -13,12 +13,14 @@ from droptop.streams import Spec, Stream, StreamConfig, StreamKind, find
 
 def build_stream(config: Config, seed: int) -> Stream:
     options = config.options
+    options.check_machine()
     return find(options.data).build(config.stream, seed, options.limit, options.root)
 
 
 def build_learner(config: Config, stream: Stream | Spec, seed: int) -> Learner:
     """A learner for a stream or, where nobody knows of tasks, for images of some spec."""
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
+    options.check_machine()
     model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
     if isinstance(config.net, nets.ViTConfig):  # pretrained weights know pixels as they were normalised for them
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)

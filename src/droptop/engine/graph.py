@@ -36,6 +36,8 @@ class GraphedSteps(Steps):
         full = [rows[: len(rows) // size * size].view(-1, size) for rows in stream.order]
         self.first = [sum(map(len, full[:task])) for task in range(len(full))]  # schedule row a task starts at
         self.full = [len(rows) for rows in full]
+        if sum(self.full) == 0:
+            raise Uncapturable("no batch is full")
         device = learner.device
         self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
         self.ahead = 0  # where the cursor will be once everything queued is done

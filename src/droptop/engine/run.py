@@ -44,6 +44,8 @@ def begin(command: Command, config: Config, out: Path) -> None:
 def load(out: Path) -> tuple[Command, Config]:
     """What a folder was asked to hold."""
     if not (out / "config.toml").is_file():
+        if (out / "study.toml").is_file():
+            raise BadRequest(f"{out} is a study: `droptop sweep --out {out}` continues it")
         raise BadRequest(f"{out} is not a run folder: it has no config.toml")
     options = read_toml(out / "config.toml")
     command = options.pop("command", None)
@@ -61,6 +63,8 @@ def finished(command: Command, config: Config, out: Path) -> bool:
 
 def execute(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
     """Runs what is missing in a folder and gives its summary (run) or comparison (compare)."""
+    if not finished(command, config, out):
+        config.options.check_machine()
     runs = arms(command, config, out)
     for run, arm in runs.items():
         run.mkdir(parents=True, exist_ok=True)
@@ -85,8 +89,8 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
 def note_environment(run: Path, config: Config, listener: Listener | None) -> None:
     """Writes environment.json, or tells the listener what has changed since it was written; other weights are
     refused."""
-    path, now = run / "environment.json", folder.environment(config.options.device, config.options.threads)
-    now["weights"] = describe(config.options.weights)
+    path, weights = run / "environment.json", describe(config.options.weights)
+    now = folder.environment(config.options.device, config.options.threads) | {"weights": weights}
     if not path.exists():
         folder.write_json(path, now)
         return

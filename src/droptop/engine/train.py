@@ -112,7 +112,8 @@ class SeedRun:
             return position, mark, GraphedSteps(learner, stream_there, position, GPU_BLOCK)
         except Uncapturable as reason:
             self.warn(f"{self.config.options.method} runs eagerly: it cannot be captured ({reason})")
-            return self.ready(stream, eagerly=True)
+        del learner  # spoiled, and its memory is wanted
+        return self.ready(stream, eagerly=True)
 
     def train(self, steps: Steps, position: Position) -> Iterator[None]:
         learner, stream = steps.learner, steps.stream

@@ -46,7 +46,7 @@ def group_gradients(at: Passed, rows: slice, groups: int) -> Iterator[Tensor]:
     """
     entered, left = (part[rows].unflatten(0, (groups, -1)).to(at.left.dtype) for part in (at.entered, at.left))
     layer = at.layer
-    if isinstance(layer, nn.Conv2d):
+    if isinstance(layer, nn.Conv2d) and layer.groups == 1 and layer.dilation == (1, 1):
         (down, along), kernel = layer.stride, layer.kernel_size
         top, side = layer.padding if isinstance(layer.padding, tuple) else (0, 0)
         entered = entered.movedim(2, -1)

@@ -18,6 +18,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -40,6 +41,7 @@ def seed_folder(run: Path, seed: int) -> Path:
     return run / f"seed-{seed}"
 
 
+@lru_cache
 def environment(device: str, threads: int) -> dict[str, Any]:
     """What a run's bits depend on besides its configuration."""
     def installed(name: str) -> str | None:
@@ -54,7 +56,7 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         commit = git.stdout.strip() if git.returncode == 0 else None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
-    name = torch.cuda.get_device_name() if device == "cuda" else cpu_name()
+    name = torch.cuda.get_device_name() if device == "cuda" and torch.cuda.is_available() else cpu_name()
     return {
         "python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(),
         "versions": {name: installed(name) for name in ("droptop", "torch", "numpy", "scipy", "safetensors")},
@@ -136,6 +138,17 @@ def matches(path: Path, mark: dict[str, Any]) -> bool:
 
 def read_metrics(run: Path, seed: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (seed_folder(run, seed) / "metrics.jsonl").read_text().splitlines()]
+
+
+def is_done(run: Path, seed: int) -> bool:
+    """Is a seed's result there, whole? A damaged one is removed, so that it will be made anew."""
+    try:
+        return "tests" in read_result(run, seed)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, TypeError):
+        (seed_folder(run, seed) / "result.json").unlink(missing_ok=True)
+        return False
 
 
 def read_result(run: Path, seed: int) -> dict[str, Any]:

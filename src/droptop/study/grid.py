@@ -24,7 +24,7 @@ from droptop.config import Config, defaults, leaves, override, resolve
 from droptop.errors import BadRequest
 
 NAMES = {"data": "fashion-sticker", "method": "er", "debias": "droptop"}
-FIXED = ("seeds", "first_seed")
+FIXED = ("seeds", "first_seed", "device", "threads")  # of a whole study, on which machines it runs depends
 
 
 def read_study(path: Path) -> list[Config]:
@@ -38,6 +38,8 @@ def read_study(path: Path) -> list[Config]:
     if not isinstance(also, list) or not all(isinstance(table, dict) for table in also):
         raise BadRequest(f"{path}: what is to be added stands in tables headed [[also]]")
     base = leaves(tables)
+    if odd := [name for name in FIXED for table in also if name in table]:
+        raise BadRequest(f"{path}: {odd[0]} is one for the whole study and stands at its top")
     try:
         found = [config for grid in (base, *(base | leaves(table) for table in also)) for config in expand(grid)]
     except BadRequest as error:
@@ -49,7 +51,7 @@ def expand(grid: dict[str, Any]) -> list[Config]:
     """Every combination of a grid's values."""
     for name in FIXED:
         if isinstance(grid.get(name), list):
-            raise BadRequest(f"{name} is one number for the whole study")
+            raise BadRequest(f"{name} is one for the whole study, not a list")
     varied = {name: value if isinstance(value, list) else [value] for name, value in (NAMES | grid).items()}
     if empty := [name for name, values in varied.items() if not values]:
         raise BadRequest(f"{empty[0]} has no values")

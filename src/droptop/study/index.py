@@ -7,12 +7,12 @@ folders, and whoever only reads makes one in memory. A cell is done once its res
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from droptop.config import Config, flatten
+from droptop.config import FREE, Config, flatten
 from droptop.engine.run import load
 from droptop.errors import BadRequest
 from droptop.results.folder import is_locked, seed_folder
@@ -33,25 +33,33 @@ class Cell(NamedTuple):
 
 
 class Index:
-    def __init__(self, study: Path, writes: bool = False) -> None:
-        """The study's index, made anew where it is missing, damaged or does not have every cell."""
-        self.study, path = study, study / "index.sqlite"
-        if writes:
+    def __init__(self, study: Path, writes: bool = False, note: Callable[[str], None] = lambda text: None) -> None:
+        """The study's index, made anew where it is missing, damaged or does not have every cell. Where it cannot be
+        written it is kept in memory: a full disk is no reason to stop counting."""
+        self.study, self.note, path = study, note, study / "index.sqlite"
+        if not writes:
+            self.open(":memory:")
+            self.catch_up()
+            return
+        try:
             try:
                 self.open(str(path))
             except sqlite3.Error:
-                for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite-journal"):
+                for name in ("index.sqlite", "index.sqlite-journal"):
                     (study / name).unlink(missing_ok=True)
                 self.open(str(path))
-        else:
-            self.open(":memory:")
+            self.catch_up()
+        except (sqlite3.Error, OSError) as error:
+            self.give_up_writing(error)
+
+    def give_up_writing(self, error: Exception) -> None:
+        self.note(f"{self.study / 'index.sqlite'} cannot be written ({error}); it can be made again at any time")
+        self.open(":memory:")
         self.catch_up()
 
     def open(self, place: str) -> None:
         self.database = sqlite3.connect(place, isolation_level=None)
-        if place != ":memory:":
-            self.database.execute("PRAGMA journal_mode = WAL")
-            self.database.execute("PRAGMA synchronous = NORMAL")
+        self.database.execute("PRAGMA synchronous = OFF")  # it can be made anew
         if not self.database.execute("SELECT name FROM sqlite_master WHERE name = 'about'").fetchall():
             self.database.executescript(TABLES)
             self.database.execute("INSERT INTO about VALUES (?)", (FORMAT,))
@@ -70,12 +78,15 @@ class Index:
         known = dict(self.database.execute("SELECT run || '/' || seed, status FROM cells").fetchall())
         with self.writing():
             for run in sorted(path.parent for path in (self.study / "runs").glob("*/config.toml")):
-                with suppress(BadRequest):  # a folder that somebody spoiled is shown as missing, not as an error
+                try:
                     _, config = load(run)
-                    self.add(run.name, config)
-                    for seed in config.seeds:
-                        if known.get(f"{run.name}/{seed}") != "done":
-                            self.look(Cell(run.name, seed))
+                except BadRequest as error:
+                    self.note(f"{run} cannot be read: {error}")
+                    continue
+                self.add(run.name, config)
+                for seed in config.seeds:
+                    if known.get(f"{run.name}/{seed}") != "done":
+                        self.look(Cell(run.name, seed))
 
     def add(self, run: str, config: Config) -> None:
         options = {path: value for path, value in flatten(config).items() if path not in ("seeds", "first_seed")}
@@ -84,6 +95,13 @@ class Index:
 
     def look(self, cell: Cell) -> tuple[str, str]:
         """Notes where a cell stands by what is on the disk; gives where it stood before and where it stands now."""
+        try:
+            return self._look(cell)
+        except sqlite3.Error as error:
+            self.give_up_writing(error)
+            return "waiting", self._look(cell)[1]
+
+    def _look(self, cell: Cell) -> tuple[str, str]:
         before = self.database.execute("SELECT status FROM cells WHERE run = ? AND seed = ?", cell).fetchone()
         folder = seed_folder(self.study / "runs" / cell.run, cell.seed)
         status, error, finished = "waiting", None, None
@@ -96,7 +114,7 @@ class Index:
         except (OSError, ValueError, KeyError, AttributeError):
             status = "waiting"
             with suppress(OSError, ValueError, KeyError):
-                error = json.loads((folder / "failed.json").read_text())["traceback"]
+                error = json.loads((folder / "failed.json").read_text())["error"]
                 status = "failed"
         self.database.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", (*cell, status, error, finished))
         return before[0] if before else "waiting", status
@@ -108,28 +126,47 @@ class Index:
 
     # -- What people ask ----------------------------------------------------------------------------------------------
 
-    def counts(self) -> dict[str, int]:
-        counted = dict(self.database.execute("SELECT status, count(*) FROM cells GROUP BY status").fetchall())
-        return {status: counted.get(status, 0) for status in ("done", "waiting", "failed")}
+    def counts(self, cells: Iterable[Cell]) -> dict[str, int]:
+        """How many of these are done, waiting and failed."""
+        counts = {"done": 0, "waiting": 0, "failed": 0}
+        known = self.statuses()
+        for cell in cells:
+            counts[known.get(cell, "waiting")] += 1
+        return counts
+
+    def statuses(self) -> dict[Cell, str]:
+        return {Cell(run, seed): status for run, seed, status in
+                self.database.execute("SELECT run, seed, status FROM cells")}
 
     def running(self) -> list[Cell]:
         """Cells that a process is at work on: those whose folder is locked."""
-        waiting = self.database.execute("SELECT run, seed FROM cells WHERE status != 'done'").fetchall()
-        return [Cell(*row) for row in waiting
-                if is_locked(seed_folder(self.study / "runs" / row[0], row[1]))]
+        return [cell for cell, status in self.statuses().items()
+                if status != "done" and is_locked(seed_folder(self.study / "runs" / cell.run, cell.seed))]
 
     def failures(self) -> list[tuple[Cell, str]]:
         rows = self.database.execute("SELECT run, seed, error FROM cells WHERE status = 'failed'").fetchall()
         return [(Cell(run, seed), error) for run, seed, error in rows]
 
-    def seconds_left(self) -> float | None:
-        """At the pace of the last cells that were finished."""
+    def pace(self) -> float | None:
+        """Seconds between the last cells that were finished."""
         times = [row[0] for row in self.database.execute(
-            "SELECT finished FROM cells WHERE status = 'done' ORDER BY finished DESC LIMIT 50")]
-        waiting = self.counts()["waiting"]
+            "SELECT finished FROM cells WHERE status = 'done' ORDER BY finished DESC LIMIT 20")]
         if len(times) < 2 or times[0] == times[-1] or time.time() - times[0] > 3600:
             return None
-        return waiting * (times[0] - times[-1]) / (len(times) - 1)
+        return (times[0] - times[-1]) / (len(times) - 1)
+
+    def names(self) -> dict[str, str]:
+        """Runs by what sets them apart: stream, method, debiasing, and whatever else varies."""
+        options: dict[str, dict[str, str]] = {}
+        for run, name, value in self.database.execute("SELECT run, name, value FROM options"):
+            options.setdefault(run, {})[name] = value
+        first = ("data", "method", "debias")
+        every = {name for values in options.values() for name in values} - {*first, *FREE}
+        varied = sorted(name for name in every
+                        if len({values[name] for values in options.values() if name in values}) > 1)
+        return {run: " ".join([json.loads(values[name]) for name in first]
+                              + [f"{name.rpartition('.')[2]}={values[name]}" for name in varied if name in values])
+                for run, values in options.items()}
 
     def values(self) -> Iterable[dict[str, Any]]:
         """Every figure of every cell that is done, with the options it was measured under."""

@@ -26,6 +26,7 @@ class Patient(Pool):
 
 
 def local(packs: list[Pack], driver: Driver) -> None:
-    options = packs[0][0].config.options
+    options = packs[0][0].config.options  # device and threads are the same in all of a study
+    options.check_machine()
     cores = 1 if options.device == "cuda" else len(os.sched_getaffinity(0))
     Patient(driver, list(packs), driver=driver).run(options.threads, cores)

@@ -24,24 +24,24 @@ LOST = 10  # times that a pack is started anew because its node or worker died
 GRACE = 9.0  # seconds for cells to save and end
 
 
-def run_pack(pack: Pack) -> Failure | str | None:
-    """What a Ray worker does: None once all of it is done, else why not."""
+def run_pack(pack: Pack) -> tuple[Failure | str | None, list[str]]:
+    """What a worker elsewhere does: None once all of it is done, else why not; and whatever is worth a note."""
     import torch
 
     options = pack[0].config.options
     torch.set_num_threads(options.threads)
     prepare(options.device, options.deterministic)
-    stop = threading.Event()
+    stop, notes = threading.Event(), list[str]()
     before = {signum: signal.signal(signum, lambda *_: stop.set()) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
-        runs = [job.kind(job.config, job.run, job.seed, lambda progress: None) for job in pack]
+        runs = [job.kind(job.config, job.run, job.seed, lambda progress: None, warn=notes.append) for job in pack]
         for _ in Together(runs, options.device, stop.is_set, options.parallel).finished():
             pass
-        return None
+        return None, notes
     except Interrupted:
-        return "interrupted"
+        return "interrupted", notes
     except Exception as error:
-        return Failure.of(error, pack[0])
+        return Failure.of(error, pack[0]), notes
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
@@ -84,7 +84,9 @@ def _work(ray: Any, packs: list[Pack], driver: Driver, cpus: float, gpus: float)
             for reference in ray.wait(list(flying), num_returns=len(flying), timeout=0.2)[0]:
                 pack = flying.pop(reference)
                 try:
-                    outcome = ray.get(reference)
+                    outcome, notes = ray.get(reference)
+                    for text in notes:
+                        driver.note(f"{pack[0].run.name}: {text}")
                 except (ray.exceptions.RayError, OSError) as error:
                     outcome = Failure(WorkerDied, str(error), str(error))
                 if outcome is None:

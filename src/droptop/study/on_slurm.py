@@ -1,13 +1,15 @@
-"""The Slurm engine, by submitit (`pip install 'droptop[slurm]'`): a job a pack, in arrays; checkpoints on the study's
-folder, so that a job that is preempted and comes back goes on where it was."""
+"""The Slurm engine, by submitit (`pip install 'droptop[slurm]'`): a job a pack, in arrays. A job that is lost or runs
+out of time is submitted once more and goes on from its last checkpoint, which is on the study's folder."""
 
 from pathlib import Path
 from typing import Any
 
-from droptop.engine.pool import Failure
+from droptop.engine.pool import Failure, interruptible
 from droptop.errors import BadRequest, WorkerDied
 from droptop.study.on_ray import run_pack
 from droptop.study.sweep import Driver, Engine, Pack
+
+ARRAY = 500  # jobs at once; many clusters allow a thousand
 
 
 def on_slurm(study: Path, minutes: int, cpus: float, gpus: float, cluster: str | None = None) -> Engine:
@@ -21,24 +23,32 @@ def on_slurm(study: Path, minutes: int, cpus: float, gpus: float, cluster: str |
         executor = submitit.AutoExecutor(study / "slurm", cluster=cluster)
         executor.update_parameters(timeout_min=minutes, cpus_per_task=max(1, round(cpus)),
                                    gpus_per_node=max(0, round(gpus)), name="droptop")
-        while packs:
-            jobs: list[Any] = executor.map_array(run_pack, packs)
-            again: list[Pack] = []
-            try:
-                for job, pack in zip(jobs, packs):
-                    try:
-                        outcome = job.result()
-                    except Exception as error:  # the job was lost: what it did is in its checkpoints
-                        outcome = Failure(WorkerDied, str(error), str(error))
-                    if outcome is None:
-                        for done in pack:
-                            driver.done(done)
-                    else:
-                        again += [pack] if outcome == "interrupted" else driver.failed(pack, outcome)
-            except KeyboardInterrupt:
-                for job in jobs:
-                    job.cancel()
-                raise
-            packs = again
+        with interruptible():
+            while packs:
+                packs = batch(packs[:ARRAY], executor, driver) + packs[ARRAY:]
 
     return engine
+
+
+def batch(packs: list[Pack], executor: Any, driver: Driver) -> list[Pack]:
+    """Runs an array of jobs; gives what has to be run again."""
+    jobs: list[Any] = executor.map_array(run_pack, packs)
+    again: list[Pack] = []
+    try:
+        for job, pack in zip(jobs, packs):
+            try:
+                outcome, notes = job.result()
+            except Exception as error:  # the job was lost: what it did is in its checkpoints
+                outcome, notes = Failure(WorkerDied, str(error), str(error)), []
+            for text in notes:
+                driver.note(f"{pack[0].run.name}: {text}")
+            if outcome is None:
+                for done in pack:
+                    driver.done(done)
+            else:
+                again += [pack] if outcome == "interrupted" else driver.failed(pack, outcome)
+    except KeyboardInterrupt:
+        for job in jobs:
+            job.cancel()
+        raise
+    return again

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from droptop.config import FREE
 from droptop.errors import BadRequest
 from droptop.results.compare import holm, paired_effect
 
@@ -27,8 +28,13 @@ def option(name: str, known: Iterable[str]) -> str:
 def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FIGURES,
          tests: Sequence[str] = ()) -> list[dict[str, Any]]:
     """A row for every group, test set and figure. Where something is debiased, also its difference to the same runs
-    without (same options and seed); p_holm is corrected for all comparisons in these rows (Holm, 1979)."""
-    paths = [option(name, {path for value in values for path in value}) for name in by]
+    without (same options and seed); p_holm is corrected for all comparisons in these rows (Holm, 1979).
+
+    Cells of one seed are not independent: where a group holds several, under options that it is not grouped by, their
+    mean stands for that seed, and n counts seeds.
+    """
+    known = {path for value in values for path in value} - {"run", "seed", "test", "figure", "value", *FREE}
+    paths = [option(name, known) for name in by]
     plain = {twin(value): value["value"] for value in values if value.get("debias") == "none"}
     groups: dict[tuple[Any, ...], list[Value]] = {}
     for value in values:
@@ -36,26 +42,42 @@ def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FI
             key = (*(value.get(path) for path in paths), value["test"], value["figure"])
             groups.setdefault(key, []).append(value)
     found = []
-    for key in sorted(groups, key=lambda key: tuple("" if part in (None, "none") else str(part) for part in key)):
+    for key in sorted(groups, key=lambda key: tuple(map(place, key))):
         members = groups[key]
-        numbers = np.array([value["value"] for value in members], dtype=float)
+        numbers = by_seed((value["seed"], value["value"]) for value in members)
         row: dict[str, Any] = dict(zip([*by, "test", "figure"], key))
         row |= {"n": len(numbers), "mean": float(numbers.mean()),
                 "error": float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if len(numbers) > 1 else None}
-        pairs = [(plain[twin(value)], value["value"]) for value in members
-                 if value.get("debias") != "none" and plain.get(twin(value)) is not None]
-        effect = paired_effect([a for a, _ in pairs], [b for _, b in pairs])
+        differences = by_seed((value["seed"], value["value"] - plain[twin(value)]) for value in members
+                              if value.get("debias") != "none" and plain.get(twin(value)) is not None)
+        effect = paired_effect([0.0] * len(differences), differences.tolist())
         low, high = effect["ci95"] or (None, None)
-        row |= {"pairs": len(pairs), "diff": effect["diff"], "low": low, "high": high, "p": effect["p"]}
+        row |= {"cells": len(members), "pairs": len(differences), "diff": effect["diff"], "low": low, "high": high,
+                "p": effect["p"]}
         found.append(row)
     for row, corrected in zip(found, holm([row["p"] for row in found])):
         row["p_holm"] = corrected
     return found
 
 
+def by_seed(values: Iterable[tuple[int, float]]) -> np.ndarray:
+    """The mean of each seed's values."""
+    seeds: dict[int, list[float]] = {}
+    for seed, value in values:
+        seeds.setdefault(seed, []).append(value)
+    return np.array([np.mean(own) for own in seeds.values()], dtype=float)
+
+
+def place(part: Any) -> tuple[int, float, str]:
+    """Where a value stands in a sorted table: nothing first, then numbers by size, then words."""
+    if part in (None, "none"):
+        return (0, 0.0, "")
+    return (1, float(part), "") if isinstance(part, int | float) else (2, 0.0, str(part))
+
+
 def twin(value: Value) -> tuple[Any, ...]:
     """What a cell has in common with the one that differs from it in debiasing alone."""
-    own = ("debias", "run", "value")
+    own = ("debias", "run", "value", *FREE)
     return tuple(sorted((name, str(content)) for name, content in value.items()
                         if name not in own and not name.startswith("droptop.")))
 

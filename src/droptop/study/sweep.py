@@ -26,13 +26,14 @@ from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Failure, Job
 from droptop.engine.run import load, note_environment
 from droptop.engine.train import Progress
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, Diverged
 from droptop.results import folder
 from droptop.study.grid import folder_name, read_study
 from droptop.study.index import Cell, Index
 
 Pack = list[Job]  # cells that one worker runs together: on a GPU those that differ only in the seed
 TRIES = 2
+HELD = ".sweep"  # locked by the sweep that is at work
 
 
 class Driver(Protocol):
@@ -64,7 +65,8 @@ class Sweep:
     def __init__(self, study: Path, index: Index, watcher: Watcher) -> None:
         self.study, self.index, self.watcher = study, index, watcher
         self.tries: dict[tuple[Path, int], int] = {}
-        self.counts = index.counts()
+        self.counts = index.counts(asked(study))
+        self.booked: set[tuple[Path, int]] = set()
 
     def progress(self, job: Job, progress: Progress) -> None:
         self.watcher.progress(job, progress)
@@ -77,13 +79,16 @@ class Sweep:
         self.book(job)
 
     def failed(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
-        """Cells that failed in company are tried alone, where each is to blame for itself."""
-        missing = [job for job in jobs if not (folder.seed_folder(job.run, job.seed) / "result.json").exists()]
+        """Cells that failed in company are tried alone, where each is to blame for itself. What would fail in the same
+        way again is not tried again."""
         again: list[Pack] = []
-        for job in missing:
+        for job in jobs:
             key = (job.run, job.seed)
+            if folder.is_done(*key):
+                self.done(job)
+                continue
             self.tries[key] = self.tries.get(key, 0) + (len(jobs) == 1)
-            if self.tries[key] < TRIES:
+            if self.tries[key] < TRIES and not (len(jobs) == 1 and issubclass(failure.kind, Diverged | BadRequest)):
                 again.append([job])
                 continue
             place = folder.seed_folder(job.run, job.seed)
@@ -94,6 +99,9 @@ class Sweep:
         return again
 
     def book(self, job: Job) -> None:
+        if (job.run, job.seed) in self.booked:
+            return
+        self.booked.add((job.run, job.seed))
         before, status = self.index.look(Cell(job.run.name, job.seed))
         self.counts[before] -= 1
         self.counts[status] += 1
@@ -102,16 +110,15 @@ class Sweep:
 
 def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) -> dict[str, int]:
     """Runs what is missing of a study; gives how many cells are done and failed."""
-    asked = study_file or out / "study.toml"
-    if not asked.is_file():
-        raise BadRequest(f"a sweep takes a study: {asked} is not there")
-    configs = read_study(asked)
-    for config in {config.options.data: config for config in configs}.values():  # what cannot be, before anything is
-        build_learner(config, build_stream(config, config.options.first_seed), config.options.first_seed)
+    source = study_file or out / "study.toml"
+    if not source.is_file():
+        raise BadRequest(f"a sweep takes a study: {source} is not there")
+    configs = read_study(source)
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    if out.is_dir() and any(out.iterdir()) and not (out / "study.toml").exists():
+    if out.is_dir() and {path.name for path in out.iterdir()} - {HELD} and not (out / "study.toml").exists():
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
+    refuse_what_cannot_be(configs)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -120,7 +127,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
         if study_file is not None and study_file.resolve() != (out / "study.toml").resolve():
             write_atomic(out / "study.toml", study_file.read_bytes())
         runs = {prepare(out, config): config for config in configs}
-        index = Index(out, writes=True)
+        index = Index(out, writes=True, note=watcher.note)
         try:
             driver = Sweep(out, index, watcher)
             packs = waiting(runs)
@@ -134,15 +141,31 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
             index.close()
 
 
+def refuse_what_cannot_be(configs: list[Config]) -> None:
+    """Builds one learner of every kind, on this machine's processor: others may have the GPUs."""
+    kinds = {(config.options.data, config.options.limit, config.stream, config.options.method, config.net): config
+             for config in configs}
+    for config in kinds.values():
+        here = replace(config, options=replace(config.options, device="cpu"))
+        build_learner(here, build_stream(here, here.options.first_seed), here.options.first_seed)
+
+
+def asked(out: Path) -> list[Cell]:
+    """The cells that a study's own file asks for; folders may hold more, of earlier versions of it."""
+    return [Cell(folder_name(config), seed) for config in read_study(out / "study.toml") for seed in config.seeds]
+
+
 def prepare(out: Path, config: Config) -> Path:
-    """The run folder of a configuration, with what it is to run; seeds that were asked for before stay asked for."""
-    run, asked = out / "runs" / folder_name(config), config.seeds
+    """The run folder of a configuration, with what it holds: seeds of earlier versions of the study as well."""
+    run, seeds, written = out / "runs" / folder_name(config), config.seeds, b""
     if (run / "config.toml").exists():
-        before = load(run)[1].seeds
-        asked = range(min(before.start, asked.start), max(before.stop, asked.stop))
-    run.mkdir(parents=True, exist_ok=True)
-    options = replace(config.options, first_seed=asked.start, seeds=len(asked))
-    write_atomic(run / "config.toml", to_toml(replace(config, options=options), "run").encode())
+        written, before = (run / "config.toml").read_bytes(), load(run)[1].seeds
+        seeds = range(min(before.start, seeds.start), max(before.stop, seeds.stop))
+    options = replace(config.options, first_seed=seeds.start, seeds=len(seeds))
+    text = to_toml(replace(config, options=options), "run").encode()
+    if text != written:
+        run.mkdir(parents=True, exist_ok=True)
+        write_atomic(run / "config.toml", text)
     note_environment(run, config, None)
     return run
 
@@ -152,8 +175,7 @@ def waiting(runs: dict[Path, Config]) -> list[Pack]:
     that whatever is wrong with one shows early."""
     packs: list[tuple[int, Pack]] = []
     for run, config in runs.items():
-        missing = [Job(config, run.resolve(), seed) for seed in config.seeds
-                   if not (folder.seed_folder(run, seed) / "result.json").exists()]
+        missing = [Job(config, run.resolve(), seed) for seed in config.seeds if not folder.is_done(run, seed)]
         if config.options.device == "cuda" and missing:
             packs.append((0, missing))
         else:
@@ -163,24 +185,28 @@ def waiting(runs: dict[Path, Config]) -> list[Pack]:
 
 def summarise(run: Path, config: Config) -> None:
     """summary.json of a configuration all of whose seeds are done."""
-    if all((folder.seed_folder(run, seed) / "result.json").exists() for seed in config.seeds):
+    if all(folder.is_done(run, seed) for seed in config.seeds):
         folder.write_json(run / "summary.json", folder.summarise(config, run))
 
 
 @contextmanager
 def held(out: Path) -> Iterator[None]:
     """One sweep a study; a second one is told who has it. The system lets go when that process ends, however."""
-    with (out / ".sweep").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with (out / HELD).open("a+") as file:
+        for attempt in range(10):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:  # perhaps only somebody who asks whether it is held
+                time.sleep(0.1 if attempt < 9 else 0)
+        else:
             file.seek(0)
             try:
                 holder = json.loads(file.read())
                 who = f"process {holder['process']} on {holder['host']}"
             except (ValueError, KeyError, TypeError):
                 who = "another process"
-            raise BadRequest(f"{out} is being swept by {who}") from None
+            raise BadRequest(f"{out} is being swept by {who}")
         file.truncate(0)
         file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
         file.flush()
@@ -190,7 +216,7 @@ def held(out: Path) -> Iterator[None]:
 def is_held(out: Path) -> bool:
     """Is a sweep at work?"""
     try:
-        with (out / ".sweep").open("rb") as file:
+        with (out / HELD).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
     except BlockingIOError:
