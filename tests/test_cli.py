@@ -10,6 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
+from droptop.cli import main
 from droptop.config import configure
 from droptop.engine.build import build_learner, build_stream
 from droptop.report.figures import shortcut_shares
@@ -182,16 +183,22 @@ def test_seeds_of_unequal_lengths_share_a_figure():
     ("resume", "one folder"),
     ("retrain", "unknown command"),
 ])
-def test_what_cannot_be_done(args, names, tmp_path):
+def test_what_cannot_be_done(args, names, tmp_path, capsys):
     (tmp_path / "here").mkdir()
     (tmp_path / "here/note.txt").write_text("mine")
-    done = droptop(*args.replace("OUT", f"{tmp_path}/out").replace("HERE", f"{tmp_path}/here").split())
-    assert done.returncode == 2
-    assert names in done.stderr
-    assert re.fullmatch(r"droptop: [^\n]+\n", done.stderr)  # one line
-    assert done.stdout == ""
+    assert main(args.replace("OUT", f"{tmp_path}/out").replace("HERE", f"{tmp_path}/here").split()) == 2
+    said = capsys.readouterr()
+    assert names in said.err
+    assert re.fullmatch(r"droptop: [^\n]+\n", said.err)  # one line
+    assert said.out == ""
     assert not (tmp_path / "out").exists()
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["note.txt"]
+
+
+def test_the_real_command_says_what_cannot_be_done():
+    done = droptop("compare", "--gamma", "120", "--out", "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"droptop: --gamma takes a percentage[^\n]+\n", done.stderr)
 
 
 def test_a_shortcut_that_is_never_contradicted(tmp_path):
