@@ -80,7 +80,7 @@ def test_a_file_is_known_by_its_bytes(tmp_path):
 @pytest.mark.parametrize("weights", ["nowhere", "hf:", "hf:timm", "hf:a/b/c", "."])
 def test_what_weights_takes(weights):
     with pytest.raises(BadRequest, match="--weights takes an existing file, hf:OWNER/NAME or random"):
-        configure(weights=weights)
+        configure(weights=weights).options.check_machine()
 
 
 def test_random_is_no_choice_for_a_resnet():
