@@ -20,9 +20,6 @@ class Silent:
         if status == "done":
             self.cells.append((job.run.name, job.seed))
 
-    def progress(self, job, progress):
-        pass
-
     def note(self, text):
         self.notes.append(text)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptop import Learner, Spec
+from droptop import Learner, Samples, Spec
 from droptop.config import configure
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
@@ -52,6 +52,19 @@ def toy_batches(count: int, size: int = 8, seed: int = 0, spec: Spec = SPEC,
         x = (noise + colours[y][:, :, None, None]).to(torch.uint8)
         batches.append((x if spec.dtype == torch.uint8 else x.float() / 255, y, task))
     return batches
+
+
+class Elsewhere:
+    """The same samples, from a source that is not in memory."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples, self.y = samples, samples.y
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, rows: Tensor) -> Samples:
+        return self.samples[rows]
 
 
 def feed(learner: Learner, batches: list[tuple[Tensor, Tensor, int]]) -> Learner:

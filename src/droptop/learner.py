@@ -6,7 +6,6 @@ captured and replayed; choices that depend on data are made by `torch.where`.
 """
 
 import copy
-import hashlib
 import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -15,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from droptop import state
 from droptop.debias import DropTop, DropTopConfig, Trace, group_losses
 from droptop.errors import BadBatch, BadRequest, Diverged, require
 from droptop.memory import Buffer, Rows, reservoir_slots, split
@@ -86,7 +86,7 @@ class Learner:
         self.models = nn.ModuleDict(dict(zip(("model", "twin"), self.replicas)))
         self.statistics = flat_buffers(self.models)
         self.weights = {name: weight for name, weight in self.models.named_parameters() if weight.requires_grad}
-        self.frozen = self.digest()
+        self.frozen = state.digest(weight for weight in self.models.parameters() if not weight.requires_grad)
         self.optimizer = self.make_optimizer(list(self.weights.values()))
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         self.memory = Buffer(config.memory, self.columns(), device)
@@ -191,7 +191,7 @@ class Learner:
         """What a loss that is not finite must not leave changed, besides what `update` does not touch then."""
         if self.config.iterations == 1:
             return self.statistics
-        moments = [value for state in self.optimizer.state.values() for value in state.values()]
+        moments = [value for of_weight in self.optimizer.state.values() for value in of_weight.values()]
         return [*self.weights.values(), *self.statistics, *moments]
 
     def update(self, loss: Tensor) -> None:
@@ -300,42 +300,13 @@ class Learner:
             optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
         return optimizer
 
-    def digest(self) -> Tensor | None:
-        """What weights that are not trained are known by, instead of being saved: their SHA-256; None without any."""
-        frozen = [weight for name, weight in self.models.named_parameters() if name not in self.weights]
-        if not frozen:
-            return None
-        digest = hashlib.sha256()
-        for weight in frozen:
-            digest.update(weight.detach().cpu().contiguous().numpy())  # type: ignore[arg-type]
-        return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
-
     def report(self) -> dict[str, Any]:
         """Figures of a method's own for the results, after every task."""
         return {}
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, by name."""
-        frozen = {name for name, _ in self.models.named_parameters()} - self.weights.keys()
-        state = {name: value for name, value in self.models.state_dict().items() if name not in frozen}
-        state |= {"seen": self.seen} if self.frozen is None else {"seen": self.seen, "frozen": self.frozen}
-        for name, weight in self.weights.items():
-            state |= {f"optimizer.{name}.{key}": value for key, value in self.optimizer.state[weight].items()}
-        state |= {f"memory.{name}": rows for name, rows in self.memory.state_dict().items()}
-        if self.debias is not None:
-            state |= {f"debias.{name}": value for name, value in self.debias.state_dict().items()}
-        state |= {f"random.{name}": random.get_state() for name, random in self.random.items()}
-        return state | {f"clock.{name}": torch.tensor(count) for name, count in self.clock.items()}
+        return state.gather(self)
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        own = self.state_dict()
-        if wrong := sorted(own.keys() ^ state.keys()) or [n for n in own if own[n].shape != state[n].shape]:
-            raise ValueError(f"this state is of another learner: {', '.join(wrong[:5])}")
-        if self.frozen is not None and not torch.equal(self.frozen, state["frozen"]):
-            raise ValueError("this state is of a learner whose frozen weights are others")
-        with torch.no_grad():
-            for name, value in own.items():
-                value.copy_(state[name])
-        for name, random in self.random.items():
-            random.set_state(state[f"random.{name}"])
-        self.clock = {name: int(state[f"clock.{name}"]) for name in self.clock}
+    def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
+        state.restore(self, tensors)

@@ -17,7 +17,7 @@ from droptop.methods import METHODS
 from droptop.streams import Position
 
 from contracts import over_variants
-from toys import QUICK, SPEC, toy_batches, toy_learner
+from toys import QUICK, SPEC, Elsewhere, differences, toy_batches, toy_learner
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -36,19 +36,6 @@ def toy_stream(**options):
     return Stream("toy", SPEC, Samples(x, y), {}, StreamConfig(tasks=2, batch=8, **options), seed=0)
 
 
-class Elsewhere:
-    """The same samples, from a source that is not in memory."""
-
-    def __init__(self, samples):
-        self.samples, self.y = samples, samples.y
-
-    def __len__(self):
-        return len(self.samples)
-
-    def __getitem__(self, rows):
-        return self.samples[rows]
-
-
 def drive(kind, method, stream, start=Position(), state=None, **options):
     """The learner and the records after a whole stream on a CUDA stream of its own."""
     with torch.cuda.stream(torch.cuda.Stream()):
@@ -62,11 +49,6 @@ def drive(kind, method, stream, start=Position(), state=None, **options):
             records += steps.read()
         torch.cuda.synchronize()
     return {name: value.cpu().clone() for name, value in learner.state_dict().items()}, records
-
-
-def differences(a, b):
-    assert a.keys() == b.keys()
-    return [name for name in a if a[name].numpy().tobytes() != b[name].numpy().tobytes()]
 
 
 @over_variants

@@ -9,6 +9,8 @@ from droptop.rng import generator
 from droptop.streams import Position
 from droptop.streams.order import blurred, long_tailed, noisy_labels
 
+from toys import Elsewhere
+
 NAMES = ("ant", "bee", "cat", "dog", "eel", "fox")
 
 
@@ -197,18 +199,8 @@ def test_noise_is_as_much_as_asked_within_the_task_and_even():
 
 
 def test_noise_in_a_source_that_is_no_tensor():
-    class Disk:
-        def __init__(self, samples):
-            self.samples, self.y = samples, samples.y
-
-        def __len__(self):
-            return len(self.samples)
-
-        def __getitem__(self, rows):
-            return self.samples[rows]
-
     memory = toy_stream(label_noise=30)
-    disk = Stream("toy", memory.spec, Disk(memory.train), {}, memory.config, memory.seed)
+    disk = Stream("toy", memory.spec, Elsewhere(memory.train), {}, memory.config, memory.seed)
     assert all(torch.equal(a.x, b.x) and torch.equal(a.y, b.y) for a, b in zip(memory, disk, strict=True))
 
 

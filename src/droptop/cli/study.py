@@ -16,7 +16,6 @@ from tyro.conf import Positional, arg
 from droptop.cli import flags
 from droptop.engine.pool import Job
 from droptop.engine.run import arms, load
-from droptop.engine.train import Progress
 from droptop.errors import BadRequest, require
 from droptop.report import tables
 from droptop.results.folder import is_locked, seed_folder
@@ -24,8 +23,6 @@ from droptop.study import sweep as study
 from droptop.study.index import Index
 from droptop.study.local import local
 from droptop.study.results import FIGURES, export, rows
-
-Folder = Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +105,6 @@ class Watch:
         if not self.live:
             print(f"{done}/{self.total}  {job.run.name} seed {job.seed}: {status}", flush=True)
 
-    def progress(self, job: Job, progress: Progress) -> None:
-        pass
-
     def note(self, text: str) -> None:
         self.bars.console.print(f"note: {text}", markup=False, highlight=False)
 
@@ -150,8 +144,8 @@ def steps_of(metrics: Path) -> int:
 def study_status(folder: Path, console: Console) -> int:
     index = Index(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
     cells = study.asked(folder)
-    running = set(index.running())
-    counts, held, pace = index.counts(set(cells) - running), study.is_held(folder), index.pace()
+    running = set(index.running()) & set(cells)
+    counts, held, pace = index.counts(set(cells) - running), is_locked(folder, study.HELD), index.pace()
     say = [f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting']} waiting, {counts['failed']} "
            f"failed{'' if held else '; no sweep is at work'}"]
     if held and pace is not None:
@@ -161,6 +155,8 @@ def study_status(folder: Path, console: Console) -> int:
         say.append(f"{others} more cells are of earlier versions of the study")
     names = index.names()
     for cell, error in index.failures():
+        if cell not in cells:
+            continue
         why = error.strip().splitlines()[-1]
         say.append(f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
                    "/failed.json)")
@@ -173,7 +169,7 @@ def study_status(folder: Path, console: Console) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsOptions:
-    folder: Folder
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
     by: str = "data,method,debias"
     """Options to group by, separated by commas."""
     figures: str = ",".join(FIGURES)

@@ -30,6 +30,7 @@ from droptop.config import Config
 from droptop.errors import DroptopError
 from droptop.results.metrics import Evaluation, Tasks, accuracy_curve, accuracy_matrix, metrics
 
+LOCK = ".lock"
 LOCK_WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
 
 
@@ -56,7 +57,10 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         commit = git.stdout.strip() if git.returncode == 0 else None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
-    name = torch.cuda.get_device_name() if device == "cuda" and torch.cuda.is_available() else cpu_name()
+    if device == "cpu":
+        name: str | None = cpu_name()
+    else:  # None where a study is read or begun on a machine without the GPUs that it runs on
+        name = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(),
         "versions": {name: installed(name) for name in ("droptop", "torch", "numpy", "scipy", "safetensors")},
@@ -78,7 +82,7 @@ def cpu_name() -> str:
 def locked(folder: Path) -> Iterator[None]:
     """One writer a folder. The system frees the lock when its holder dies, however it dies."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
+    with (folder / LOCK).open("w") as file:
         deadline = time.monotonic() + LOCK_WAIT
         while True:
             try:
@@ -91,10 +95,10 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def is_locked(folder: Path) -> bool:
+def is_locked(folder: Path, name: str = LOCK) -> bool:
     """Is somebody writing there?"""
     try:
-        with (folder / ".lock").open("rb") as file:
+        with (folder / name).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
     except BlockingIOError:

@@ -32,12 +32,12 @@ from torch import Tensor
 
 from droptop.errors import BadRequest
 from droptop.streams import stored
+from droptop.streams.root import Progress
 from droptop.streams.stored import BadCache, Pixels, Stored
 from droptop.streams.stream import Samples, Source
 
 T = TypeVar("T")
 R = TypeVar("R")
-Progress = Callable[[int, int, str], None]  # done, of how many, of what
 THREADS = min(32, 2 * (os.cpu_count() or 1))
 BLOCK = 128  # images between two reports
 

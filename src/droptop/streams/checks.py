@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from droptop.errors import BadRequest
-from droptop.streams.cache import Progress, in_parallel, read_image
+from droptop.streams.cache import in_parallel, read_image
+from droptop.streams.root import Progress
 from droptop.streams.scenes import Scenes
 from droptop.streams.tree import Part
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from droptop.errors import BadRequest, require
 from droptop.streams import cache
-from droptop.streams.cache import Progress, Room
+from droptop.streams.cache import Room
 from droptop.streams.checks import check_images, check_scenes
+from droptop.streams.root import Progress
 from droptop.streams.scenes import Scenes, plain, read_boxes
 from droptop.streams.stream import Spec, Stream, StreamConfig
 from droptop.streams.tree import Part, read_tree

@@ -23,10 +23,10 @@ from torch import Tensor
 
 from droptop.errors import BadRequest
 from droptop.streams import cache
-from droptop.streams.cache import Progress, Recipe, opened, silent
+from droptop.streams.cache import Recipe, opened, silent
 from droptop.streams.checks import check_images, check_scenes
 from droptop.streams.folder import MEAN, STD, ImageConfig
-from droptop.streams.root import Missing, data_root
+from droptop.streams.root import Missing, Progress, data_root
 from droptop.streams.scenes import Scenes, plain, read_boxes
 from droptop.streams.stream import Spec, Stream
 from droptop.streams.tree import Part, read_part

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from droptop.errors import BadRequest
-from droptop.streams.cache import Progress, in_parallel, silent
+from droptop.streams.cache import in_parallel, silent
+from droptop.streams.root import Progress
 from droptop.streams.scenes import Scenes, read_boxes
 from droptop.streams.tree import read_part
 from droptop.streams.variants import VARIANTS

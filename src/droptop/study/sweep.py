@@ -55,7 +55,6 @@ class Watcher(Protocol):
 
     def start(self, done: int, total: int) -> None: ...
     def cell(self, job: Job, status: str, done: int, failed: int) -> None: ...
-    def progress(self, job: Job, progress: Progress) -> None: ...
     def note(self, text: str) -> None: ...
 
 
@@ -69,7 +68,7 @@ class Sweep:
         self.booked: set[tuple[Path, int]] = set()
 
     def progress(self, job: Job, progress: Progress) -> None:
-        self.watcher.progress(job, progress)
+        """Cells are what is counted, not their steps."""
 
     def note(self, text: str) -> None:
         self.watcher.note(text)
@@ -211,15 +210,3 @@ def held(out: Path) -> Iterator[None]:
         file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
         file.flush()
         yield
-
-
-def is_held(out: Path) -> bool:
-    """Is a sweep at work?"""
-    try:
-        with (out / HELD).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
