@@ -12,6 +12,7 @@ from formats import idx_bytes
 SHAPE = (5, 4, 3)
 NUMBERS = np.arange(60, dtype=np.uint8).reshape(SHAPE)
 GOOD = idx_bytes(NUMBERS)
+PACKED = gzip.compress(GOOD, mtime=0)
 
 
 @pytest.mark.parametrize("name", ["images-idx3-ubyte", "images-idx3-ubyte.gz"])
@@ -43,8 +44,15 @@ def test_refuses(tmp_path, data, reason, compressed):
     assert str(path) in str(error.value)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x1f", GOOD, gzip.compress(GOOD)[:-1], gzip.compress(GOOD)[:30],
-                                  gzip.compress(GOOD)[:-8] + bytes(8), gzip.compress(GOOD) + b"more"])
+@pytest.mark.parametrize("data", [
+    pytest.param(b"", id="empty"),
+    pytest.param(b"\x1f", id="one-byte"),
+    pytest.param(GOOD, id="not-packed"),
+    pytest.param(PACKED[:-1], id="cut-by-one"),
+    pytest.param(PACKED[:30], id="cut-short"),
+    pytest.param(PACKED[:-8] + bytes(8), id="wrong-checksum"),
+    pytest.param(PACKED + b"more", id="more-behind"),
+])
 def test_refuses_damaged_compression(tmp_path, data):
     (tmp_path / "file.gz").write_bytes(data)
     with pytest.raises(BadRequest, match=r"file.gz"):
@@ -54,7 +62,7 @@ def test_refuses_damaged_compression(tmp_path, data):
 def test_refuses_a_bomb_without_opening_it(tmp_path):
     """A gigabyte of zeros in a megabyte: no more is decompressed than the shape asks for."""
     member = gzip.compress(bytes(1 << 20))
-    (tmp_path / "file.gz").write_bytes(gzip.compress(GOOD) + member * 1024)
+    (tmp_path / "file.gz").write_bytes(PACKED + member * 1024)
     with pytest.raises(BadRequest, match="more bytes"):
         read_idx(tmp_path / "file.gz", SHAPE)
 
