@@ -17,10 +17,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
+from droptop import methods
 from droptop.debias import DEBIAS, DropTopConfig
 from droptop.errors import BadRequest, require
-from droptop.learner import Learner, LearnerConfig
-from droptop.methods import METHODS
+from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
@@ -37,7 +37,7 @@ class RunOptions:
     data: str = "fashion-sticker"
     """Stream by name."""
     method: str = "er"
-    """Learner by name."""
+    """Learner by name, or a Python file that defines one."""
     debias: str = "droptop"
     """Debiasing: droptop, one of its ablations (no-fusion, fixed, random), or none."""
     seeds: int = 5
@@ -81,7 +81,9 @@ class RunOptions:
         require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
                 self.checkpoint_seconds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
-        if self.root is not None:  # a run goes on from whatever folder it is asked to
+        if methods.own.is_file(self.method):  # a run goes on from whatever folder it is asked to
+            object.__setattr__(self, "method", methods.own.absolute(self.method))
+        if self.root is not None:
             object.__setattr__(self, "root", self.root.expanduser().absolute())
 
     def check_machine(self) -> None:
@@ -111,6 +113,10 @@ class Config:
         assert debias == NO_DEBIAS
         return dataclasses.replace(self, options=dataclasses.replace(self.options, debias=debias), droptop=None)
 
+    def __reduce__(self) -> Any:
+        """Travels between processes as names and options: a class from a user's file can be imported by nobody else."""
+        return rebuilt, (flatten(self),)
+
     def fingerprint(self) -> str:
         """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
         values = {path: str(value) for path, value in flatten(self).items() if path not in FREE}
@@ -125,7 +131,7 @@ def named(kind: str, name: str, known: dict[str, Any]) -> Any:
 def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
     """The configuration that these three names stand for, before anybody's own wishes."""
     stream = stream_kind or find(data)
-    learner: type[Learner] = named("method", method, METHODS)
+    learner = methods.find(method)
     settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
     config = Config(RunOptions(data, method, debias), stream.config(), learner.net_type(), learner.config_type(),
                     None if settings is None else DropTopConfig())
@@ -138,6 +144,12 @@ def configure(data: str = "fashion-sticker", method: str = "er", debias: str = "
               stream_kind: StreamKind | None = None, **options: Any) -> Config:
     """A configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`."""
     return override(defaults(data, method, debias, stream_kind), options)
+
+
+def rebuilt(options: dict[str, Any]) -> Config:
+    """The configuration whose options, all of them, these are."""
+    names = [options[name] for name in ("data", "method", "debias")]
+    return override(defaults(*names), options)
 
 
 # -- Options by path --------------------------------------------------------------------------------------------------

@@ -3,11 +3,10 @@
 import dataclasses
 from typing import Any
 
-from droptop import nets
+from droptop import methods, nets
 from droptop.config import Config, configure
 from droptop.errors import BadRequest
 from droptop.learner import Learner
-from droptop.methods import METHODS
 from droptop.streams import Spec, Stream, StreamConfig, StreamKind, find
 
 
@@ -24,7 +23,7 @@ def build_learner(config: Config, stream: Stream | Spec, seed: int) -> Learner:
     model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
     if isinstance(config.net, nets.ViTConfig):  # pretrained weights know pixels as they were normalised for them
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
-    method = METHODS[options.method]
+    method = methods.find(options.method)
     learner = method(model, spec, config.learner, config.droptop, seed=seed, device=options.device)
     if isinstance(stream, Stream):
         learner.check_tasks(len(stream.tasks))
