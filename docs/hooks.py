@@ -1,6 +1,7 @@
 """What the pages take from the code instead of repeating it.
 
     <!-- include: FILE -->        a Markdown file of the repository, its title left out and its links mended
+    <!-- code: FILE -->           a Python file of the repository, as a block; tests run these files
     <!-- options: METHOD -->      every option of a method on the default stream, from the dataclasses
     <!-- streams -->              every stream by name
     <!-- usage -->                what `droptop --help` prints
@@ -21,7 +22,7 @@ HERE = {"REPRODUCTION.md": "measured.md", "benchmarks/h200/README.md": "speed.md
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return re.sub(r"<!-- (include|options|streams|usage):? ?(\S*) -->",
+    return re.sub(r"<!-- (include|code|options|streams|usage):? ?(\S*) -->",
                   lambda found: globals()[found[1]](*filter(None, [found[2]])), markdown)
 
 
@@ -37,6 +38,10 @@ def include(name: str) -> str:
         return f"[{words}]({HERE[path]})" if path in HERE else f"{words} (`{path}`)"
 
     return re.sub(r"(?<!!)\[([^]]+)\]\(([^)]+)\)", mended, text)
+
+
+def code(name: str) -> str:
+    return f"```python\n{(REPOSITORY / name).read_text()}```"
 
 
 def options(method: str) -> str:
