@@ -49,13 +49,14 @@ def untracked(model: nn.Module) -> Iterator[None]:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Eval mode and no gradient, and back."""
-    was = model.training
+    training = [module for module in model.modules() if module.training]
     model.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        model.train(was)
+        for module in training:  # not `model.train()`: some may have been told not to
+            module.training = True
 
 
 def flat_buffers(model: nn.Module) -> list[Tensor]:
