@@ -22,10 +22,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from droptop.errors import BadRequest
-from droptop.nets.backbone import untracked
+from droptop.nets.backbone import Change, untracked
 from droptop.nets.layout import Layout, tensor_of, with_tensor
-
-Change = Callable[[Tensor, Callable[[], Tensor]], Tensor]  # from the first map, and from the last one if asked
 
 
 def submodule(model: nn.Module, option: str, name: str) -> nn.Module:
@@ -77,7 +75,7 @@ class Taps:
         self.watching = False  # is this an attention pass?
         self.change: Change | None = None
         self.looks = True  # does the change want the last map?
-        self.seen: Tensor | None = None  # what `last` gave in the attention pass
+        self.seen: dict[str, Tensor] = {}  # what `first` and `last` gave in it
         self.count: int | None = None  # calls of `first` so far, while the model is being called
 
     @contextmanager
@@ -112,7 +110,7 @@ class Taps:
             yield
         finally:
             self.on, self.change, self.looks = before
-            self.seen = self.count = None  # an error may have come before `left`
+            self.seen, self.count = {}, None  # an error may have come before `left`
 
     # -- Hooks: the part that is compiled into the model's graph, and only asks ------------------------------------
 
@@ -121,11 +119,13 @@ class Taps:
             self.begin(module, args, kwargs)
 
     def at_first(self, module: nn.Module, args: Any, output: Any) -> Any:
+        if self.watching:
+            self.keep("first", output)
         return self.changed(output) if self.on and self.model.training else None
 
     def at_last(self, module: nn.Module, args: Any, output: Any) -> None:
         if self.watching:
-            self.seen = tensor_of(output, self.names["last"])
+            self.keep("last", output)
 
     def left(self, module: nn.Module, args: Any, output: Any) -> None:
         if self.on and self.model.training:
@@ -138,17 +138,23 @@ class Taps:
         if module is not self.model:
             raise BadRequest("a model in nn.DataParallel cannot be debiased, since its replicas would share one state: "
                              "take DistributedDataParallel")
-        self.seen, self.count = None, 0
-        if not self.looks:
-            return
-        self.watching = True
-        try:
+        self.count = 0
+        if self.looks:
             with looking(self.model):
-                self.model.forward(*map(_copied, args), **{name: _copied(value) for name, value in kwargs.items()})
+                self.watch(*map(_copied, args), **{name: _copied(value) for name, value in kwargs.items()})
+
+    def watch(self, *args: Any, **kwargs: Any) -> None:
+        """Runs the model to see what `first` and `last` give."""
+        self.seen, self.watching = {}, True
+        try:
+            self.model.forward(*args, **kwargs)
         finally:
             self.watching = False
-        if self.seen is None:
-            raise BadRequest(f"last: model(x) does not run through {self.names['last']!r}")
+        for option in self.names.keys() - self.seen.keys():
+            raise BadRequest(f"{option}: model(x) does not run through {self.names[option]!r}")
+
+    def keep(self, option: str, output: Any) -> None:
+        self.seen[option] = tensor_of(output, self.names[option])
 
     def changed(self, output: Any) -> Any:
         """What `first` gave, with another map in it."""
@@ -160,14 +166,15 @@ class Taps:
         assert self.change is not None
         self.count += 1
         first, back = self.layout.map_in(tensor_of(output, name), name)
-        return with_tensor(output, back(self.change(first, lambda: self.last_map(first))))
+        return with_tensor(output, back(self.change(first, self.last_map)))
 
-    def last_map(self, first: Tensor) -> Tensor:
-        assert self.seen is not None
-        return self.layout.like(first).map_in(self.seen, self.names["last"])[0]
+    def last_map(self) -> Tensor:
+        """The one that was seen, its tokens laid out as the first one's are."""
+        first, _ = self.layout.map_in(self.seen["first"], self.names["first"])
+        return self.layout.like(first).map_in(self.seen["last"], self.names["last"])[0]
 
     def end(self) -> None:
-        count, self.seen, self.count = self.count, None, None
+        count, self.seen, self.count = self.count, {}, None
         if count == 0:
             raise BadRequest(f"first: model(x) does not run through {self.names['first']!r}")
 
