@@ -4,6 +4,7 @@ import copy
 import pickle
 import warnings
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 import torch
@@ -457,42 +458,39 @@ def test_methods_of_a_model_are_not_the_model():
 # -- The real ones, where they are installed --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("library", "name", "first", "last", "shape"), [
-    ("torchvision.models", "resnet18", "maxpool", "layer4", (16, 16)),
-    ("torchvision.models", "convnext_tiny", "features.0", "features.7", (16, 16)),
-    ("torchvision.models", "swin_t", "features.0", "features.7", (16, 16)),
-    ("torchvision.models", "vit_b_32", "conv_proj", "encoder.layers.encoder_layer_11", (7, 7)),
-    ("timm", "resnet18", "maxpool", "layer4", (16, 16)),
-    ("timm", "convnext_atto", "stem", "stages.3", (16, 16)),
-    ("timm", "vit_tiny_patch16_224", "patch_embed", "blocks.11", (14, 14)),
-    ("timm", "vit_small_patch14_reg4_dinov2", "patch_embed", "blocks.11", (37, 37)),
-    ("timm", "swin_tiny_patch4_window7_224", "patch_embed", "layers.3", (56, 56)),
-])
-def test_torchvision_and_timm(library, name, first, last, shape):
+@pytest.mark.parametrize(("library", "name", "first", "last", "side", "size", "options"), [
+    ("torchvision.models", "resnet18", "maxpool", "layer4", 16, 64, {}),
+    ("torchvision.models", "convnext_tiny", "features.0", "features.7", 16, 64, {}),
+    ("torchvision.models", "swin_t", "features.0", "features.7", 16, 64, {}),
+    ("torchvision.models", "vit_b_32", "conv_proj", "encoder.layers.encoder_layer_11", 3, 96, {"image_size": 96}),
+    ("timm", "resnet18", "maxpool", "layer4", 16, 64, {}),
+    ("timm", "convnext_atto", "stem", "stages.3", 16, 64, {}),
+    ("timm", "vit_tiny_patch16_224", "patch_embed", "blocks.11", 4, 64, {"img_size": 64}),
+    ("timm", "vit_small_patch14_reg4_dinov2", "patch_embed", "blocks.11", 6, 84, {"img_size": 84}),
+    ("timm", "swin_tiny_patch4_window7_224", "patch_embed", "layers.3", 14, 56, {"img_size": 56, "window_size": 7}),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_torchvision_and_timm(library, name, first, last, side, size, options):
+    """No change at gamma 0, with all of their dropout; and where cells are dropped, they are."""
     try:
         module = pytest.importorskip(library, exc_type=ImportError)
     except RuntimeError as error:  # torchvision beside a torch that it was not built for
         pytest.skip(str(error))
-    classes = {"num_classes": CLASSES}
-    make = getattr(module, name, None) if library.startswith("torchvision") else (
-        lambda **options: module.create_model(name, **options))
-    size = {(16, 16): 64, (37, 37): 518}.get(shape, 224)
-    x = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(1))
-    torch.manual_seed(0)
-    model = make(**classes).train()
+    make = partial(module.create_model, name) if library == "timm" else getattr(module, name)
+    x, y = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(1)), Y[:2]
+    model = make(num_classes=CLASSES, **options).train()
     layer = droptop.attach(model, first, last, CLASSES, gamma=0.0)
     results = []
-    for labels in (nullcontext(), layer.labels(Y[:2])):
+    for labels in (nullcontext(), layer.labels(y)):
         torch.manual_seed(7)
         with labels:
             results.append(model(x))
     assert torch.equal(*results)
     layer.remove()
-    given = []
     layer = droptop.attach(model, first, last, CLASSES, gamma=20.0, drop="top")
+    given = []
     model.get_submodule(first).register_forward_hook(lambda module, x, output: given.append(output))
-    with layer.labels(Y[:2]):
+    with layer.labels(y):
         model(x).sum().backward()
-    assert layer.trace.mask.shape[1:] == shape
-    masked = (given[-1] == 0).all(1 if given[-1].shape[2:] == shape else -1)  # after the attention pass's
-    assert torch.equal(masked.flatten(1), layer.trace.mask.flatten(1) == 0)
+    assert layer.trace.mask.shape == (2, side, side)
+    cells = given[-1].flatten(2).transpose(1, 2) if given[-1].shape[-1] == side else given[-1].flatten(1, -2)
+    assert torch.equal((cells == 0).all(-1), layer.trace.mask.flatten(1) == 0)
