@@ -1,6 +1,7 @@
 """droptop: online continual learning that resists shortcut bias."""
 
 from droptop.api import compare, resume, run
+from droptop.attach import Attached, attach
 from droptop.config import configure
 from droptop.debias import DropTop, DropTopConfig, drop_mask, fuse
 from droptop.engine.build import make_learner, make_stream
@@ -15,8 +16,8 @@ from droptop.streams import STREAMS, Batch, Samples, Source, Spec, Stream, Strea
 __version__ = "0.1.0"
 
 __all__ = [
-    "METHODS", "STREAMS", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop", "DropTopConfig",
-    "DroptopError", "History", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream", "StreamConfig",
-    "accuracy", "compare", "configure", "drop_mask", "evaluate", "fuse", "learn", "make_learner", "make_stream",
-    "resume", "run",
+    "METHODS", "STREAMS", "Attached", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop",
+    "DropTopConfig", "DroptopError", "History", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream",
+    "StreamConfig", "accuracy", "attach", "compare", "configure", "drop_mask", "evaluate", "fuse", "learn",
+    "make_learner", "make_stream", "resume", "run",
 ]

@@ -185,17 +185,17 @@ def resolve(name: str, config: Config, where: str = "") -> str:
 def override(config: Config, options: dict[str, Any]) -> Config:
     """The configuration with some options set; together they are checked by the dataclasses they belong to."""
     paths = {resolve(name, config): value for name, value in options.items()}
-    return _replaced(config, {path if "." in path else f"options.{path}": value for path, value in paths.items()})
+    return replaced(config, {path if "." in path else f"options.{path}": value for path, value in paths.items()})
 
 
-def _replaced(config: Any, values: dict[str, Any]) -> Any:
+def replaced(config: Any, values: dict[str, Any]) -> Any:
     """A dataclass with the options at some paths below it set, all at once."""
     own = {path: value for path, value in values.items() if "." not in path}
     for name, value in own.items():
         _check_type(name, get_type_hints(type(config))[name], value)
     for section in {path.partition(".")[0] for path in values.keys() - own.keys()}:
         below = {path.partition(".")[2]: v for path, v in values.items() if path.startswith(section + ".")}
-        own[section] = _replaced(getattr(config, section), below)
+        own[section] = replaced(getattr(config, section), below)
     return dataclasses.replace(config, **own)
 
 
