@@ -137,7 +137,7 @@ def test_ablations_are_settings():
     {"lr": float("inf")}, {"seeds": 0}, {"batch": 0}, {"probe": -1}, {"history": 1}, {"mask": "firm"}, {"width": 0},
     {"memory": 2.5}, {"gamma": "five"}, {"reference": 1}, {"limit": 0}, {"correlation": 1.2}, {"sticker_size": 40},
     {"momentum": 1.0}, {"significance": 0.7}, {"threads": 0}, {"eval_every": 0}, {"device": "tpu"},
-    {"limit": "abc"}, {"checkpoint_seconds": float("inf")},
+    {"limit": "abc"}, {"checkpoint_seconds": float("inf")}, {"maps": 1},
 ])
 def test_impossible_values(options):
     (name, value), = options.items()

@@ -178,8 +178,9 @@ class SeedRun:
         if ended:
             found |= {"task_end": True, **learner.report()}
             if classes <= MOST_CONFUSED:
-                write_moment(self.folder / "confusion", step, task,
-                             {name: confusion(own, classes) for name, own in answers.items()})
+                counts = {name: confusion(own, classes) for name, own in answers.items()}
+                write_moment(self.folder / "confusion", step, task, counts, classes=stream.spec.classes,
+                             tasks=stream.tasks)
         return found
 
     def onlooker(self, stream: Stream) -> Onlooker | None:

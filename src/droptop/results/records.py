@@ -44,8 +44,12 @@ class Maps(NamedTuple):
 
 
 class Confusion(NamedTuple):
+    """What was taken for what after a task, among the classes seen so far."""
+
     step: int
     task: int
+    classes: list[str]
+    tasks: list[list[int]]  # classes of each
     counts: dict[str, np.ndarray]  # by test set: true class x predicted class
 
 
@@ -56,8 +60,8 @@ def write_record(folder: Path, name: str, tensors: dict[str, Tensor], about: dic
     write_atomic(folder / f"{name}.safetensors", save(ours, {"about": json.dumps(about)}))
 
 
-def write_moment(folder: Path, step: int, task: int, tensors: dict[str, Tensor]) -> None:
-    write_record(folder, step_name(step), tensors, {"step": step, "task": task})
+def write_moment(folder: Path, step: int, task: int, tensors: dict[str, Tensor], **about: Any) -> None:
+    write_record(folder, step_name(step), tensors, {"step": step, "task": task, **about})
 
 
 def read_maps(run: Path, seed: int) -> Maps | None:
@@ -75,8 +79,7 @@ def read_maps(run: Path, seed: int) -> Maps | None:
 
 def read_confusion(run: Path, seed: int) -> list[Confusion]:
     """A seed's confusion after every task so far."""
-    return [Confusion(about["step"], about["task"], tensors)
-            for tensors, about in _steps(seed_folder(run, seed) / "confusion")]
+    return [Confusion(**about, counts=tensors) for tensors, about in _steps(seed_folder(run, seed) / "confusion")]
 
 
 def _steps(folder: Path) -> Iterator[tuple[dict[str, np.ndarray], dict[str, Any]]]:
