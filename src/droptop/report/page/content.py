@@ -21,7 +21,8 @@ class Section:
     columns: list[str]
     rows: list[Row]
     charts: list[Chart]
-    wide: bool = False  # a chart takes the whole width
+    across: int = 1  # charts beside each other where there is room
+    key: dict[str, str] = field(default_factory=dict)  # colours of arms, by name
 
 
 class Table(NamedTuple):

@@ -25,7 +25,8 @@ def looks(arms: dict[str, Maps], notes: list[str]) -> dict[str, Any] | None:
     if not steps or any(maps.names[:shown] != first.names[:shown] for maps in arms.values()):
         return None
     moments = {arm: {moment.step: moment for moment in maps.moments} for arm, maps in arms.items()}
-    size = sum(quantised(own[steps[0]].attention[:shown]).size for own in moments.values())
+    size = sum(quantised(own[steps[0]].attention[:shown]).size + own[steps[0]].attention[:shown].size // 8
+               for own in moments.values())
     room = max(2, MOST_BYTES // size)
     if len(steps) > room:
         notes.append(f"Maps of {room} of {len(steps)} moments are shown.")

@@ -34,9 +34,13 @@ class Seed:
         return [line["eval"] for line in self.lines if line.get("task_end")]
 
     def curve(self, test: str) -> list[float]:
+        if self.result:
+            return self.result["tests"][test]["A"]
         return accuracy_curve([tests[test] for tests in self.ends])
 
     def matrix(self, test: str) -> list[list[float | None]]:
+        if self.result:
+            return self.result["tests"][test]["matrix"]
         return accuracy_matrix([tests[test] for tests in self.ends], tuple(map(tuple, self.tasks)))
 
 

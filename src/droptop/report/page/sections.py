@@ -1,6 +1,6 @@
 """The page of a run or a comparison."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from droptop.results.compare import CURVES, compare, verdict
 from droptop.results.folder import summarise
 
 MOST_CONFUSED = 30  # classes with a row of their own; of more, the page shows tasks
+MOST_TASKS = 40  # rows of a matrix of accuracies
 MOST_STRIPS = 3000  # pieces of kappa's strips
 MOST_POINTS = 400  # of a curve over steps
+SPREAD = ["test", "arm", "task", "mean", "error", "low", "high", "n"]
 
 
 def page_of_runs(command: Command, config: Config, out: Path, again: str, config_text: str,
@@ -66,7 +68,7 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     rows: list[Row] = [[test, seed, value] for test, figures in summary["tests"].items()
                        for seed, value in zip(done, figures["A_avg"])]
     page.answer = Section("answer", "Average accuracy", "A dot a seed, a bar at their mean.", ["test", "seed", "A_avg"],
-                          rows, [Chart(page.headline, charts.accuracies(list(summary["tests"])))], wide=True)
+                          rows, [Chart(page.headline, charts.accuracies(list(summary["tests"])))])
     page.tables = [Table("All figures", ["test set", "figure", arm.name],
                          [[test, tables.NAMES.get(figure, figure), tables.mean_error(values)]
                           for test, figures in summary["tests"].items() for figure, values in figures.items()
@@ -88,7 +90,7 @@ def describe_comparison(page: Page, both: list[Arm], done: list[int]) -> None:
     note += " and its 95% interval; filled where p < 0.05." if len(done) > 1 else "; one seed has no interval."
     page.answer = Section("answer", "The effect of debiasing", note,
                           ["test", "diff", "low", "high", "p", "verdict", "seeds"], rows,
-                          [Chart(page.headline, charts.effects(list(effects)))], wide=True)
+                          [Chart(page.headline, charts.effects(list(effects)))])
     plain, debiased = comparison["arms"].values()
     page.tables = [Table("All figures", ["test set", "figure", *(arm.name for arm in both), "difference",
                                          "95% interval", "p", ""],
@@ -135,15 +137,27 @@ def spread(values: Iterable[float | None]) -> Row:
     return [*(round(float(value), 3) for value in (mean, error, mean - error, mean + error)), len(known)]
 
 
-def panels(both: list[Arm], draw: Callable[[str, list[str], bool], Chart]) -> list[Chart]:
-    """A chart a test set; the first one has the key."""
-    names = [arm.name for arm in both]
-    return [draw(test, names, place == 0) for place, test in enumerate(both[0].tests)]
+def evenly(count: int, most: int) -> list[int]:
+    """At most so many places of `count`, evenly spaced, the first and the last among them."""
+    return sorted({int(place) for place in np.linspace(0, count - 1, min(most, count)).round()})
+
+
+def tests_of(both: list[Arm]) -> list[str]:
+    return next((arm.tests for arm in both if arm.tests), [])
+
+
+def columns_of(both: list[Arm]) -> int:
+    """Panels beside each other: a test set each, where these are few."""
+    return min(max(len(tests_of(both)), 2), 4)
+
+
+def key_of(both: list[Arm]) -> dict[str, str]:
+    return {arm.name: charts.colour_of(arm.name) for arm in both}
 
 
 def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
     rows: list[Row] = []
-    for test in both[0].tests:
+    for test in tests_of(both):
         for arm in both:
             curves = [own.curve(test) for own in arm.seeds.values() if own.ends]
             for task in range(max(map(len, curves), default=0)):
@@ -152,29 +166,34 @@ def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
         return None
     edges = [edge for row in rows if row[3] is not None for edge in row[5:7]]
     tasks = max(row[2] for row in rows)
-    found = panels(both, lambda test, names, first: Chart(
-        f"Accuracy on {test} after each task", charts.curves(test, names, tasks, min(edges), max(edges), first)))
+    found = [Chart(f"Accuracy on {test} after each task",
+                   charts.curves(test, [arm.name for arm in both], tasks, min(edges), max(edges)))
+             for test in tests_of(both)]
     return Section("accuracy", "Accuracy after each task", "Over all classes seen so far, predicted among them; mean "
                    "over seeds, in a band of one standard error.",
-                   ["test", "arm", "task", "mean", "error", "low", "high", "n"], rows, found)
+                   SPREAD, rows, found, columns_of(both), key_of(both))
 
 
 def matrices(both: list[Arm], notes: list[str]) -> Section | None:
     rows: list[Row] = []
     found = []
-    for test in both[0].tests:
-        for arm in both:
+    for arm in both:
+        for test in tests_of(both):
             known = [own.matrix(test) for own in arm.seeds.values() if own.ends and own.tasks]
             after = max(map(len, known), default=0)
-            for i in range(after):
-                for j in range(i + 1):
+            kept = evenly(after, MOST_TASKS)
+            for i in kept:
+                for j in kept[: kept.index(i) + 1]:
                     mean = spread(matrix[i][j] for matrix in known if i < len(matrix))[0]
                     rows += [] if mean is None else [[test, arm.name, i + 1, j + 1, round(mean, 1)]]
             if after:
                 found.append(Chart(f"Accuracy of {arm.name} on each task of {test} after each task",
-                                   charts.accuracy_matrix(arm.name, test, after)))
+                                   charts.accuracy_matrix(arm.name, test, len(kept))))
+    if any(max(row[2:4]) > MOST_TASKS for row in rows):
+        notes.append("Accuracy on every task is shown for some of the tasks, evenly spaced.")
     return Section("matrices", "Accuracy on every task", "After each task (down), on each task so far (across); mean "
-                   "over seeds, percent.", ["test", "arm", "after", "on", "percent"], rows, found) if rows else None
+                   "over seeds, percent.", ["test", "arm", "after", "on", "percent"], rows, found,
+                   columns_of(both)) if rows else None
 
 
 def confusions(both: list[Arm], notes: list[str]) -> Section | None:
@@ -182,8 +201,8 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
     tasks."""
     rows: list[Row] = []
     found = []
-    for test in both[0].tests:
-        for arm in both:
+    for arm in both:
+        for test in tests_of(both):
             last = [own.confusion[-1] for own in arm.seeds.values() if own.confusion]
             last = [own for own in last if own.task == min(other.task for other in last)]
             if not last:
@@ -192,6 +211,8 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
             many = len(names) > MOST_CONFUSED
             if many:
                 names = [f"task {task + 1}" for task in range(len(last[0].tasks))]
+            if len(names) > MOST_CONFUSED:
+                continue
             counts = np.sum([by_task(own.counts[test], own.tasks) if many else own.counts[test] for own in last], 0)
             there = [place for place in range(len(names)) if counts[place].any()]
             shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -199,11 +220,14 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
                      for i in there for j in there]
             found.append(Chart(f"What {arm.name} takes {test} for",
                                charts.confusion_matrix(arm.name, test, [names[place] for place in there])))
-            if many and (told := "Confusion is shown between tasks, since there are many classes.") not in notes:
-                notes.append(told)
+    classes = max((len(own.classes) for arm in both for own in arm.seeds.values()), default=0)
+    if classes > MOST_CONFUSED:
+        notes.append("Confusion is shown between tasks, since there are many classes." if rows else
+                     "Confusion is left out, since there are many classes and tasks.")
     return Section("confusion", "What is taken for what", "True class down, prediction across, percent of the true "
                    "class, all seeds together, after the last task finished.",
-                   ["test", "arm", "true", "predicted", "count", "percent"], rows, found) if rows else None
+                   ["test", "arm", "true", "predicted", "count", "percent"], rows, found,
+                   columns_of(both)) if rows else None
 
 
 def by_task(counts: np.ndarray, tasks: list[list[int]]) -> np.ndarray:
@@ -213,17 +237,21 @@ def by_task(counts: np.ndarray, tasks: list[list[int]]) -> np.ndarray:
 
 def forgotten(both: list[Arm], notes: list[str]) -> Section | None:
     rows: list[Row] = []
-    for test in both[0].tests:
+    for test in tests_of(both):
         for arm in both:
             known = [own.matrix(test) for own in arm.seeds.values() if own.result and len(own.ends) > 1]
             tasks = min(map(len, known), default=1)
             for task in range(tasks - 1):
                 rows.append([test, arm.name, task + 1, *spread(lost(matrix, task) for matrix in known)])
-    found = panels(both, lambda test, names, first: Chart(f"Points forgotten on each task of {test}",
-                                                          charts.forgetting(test, names, first)))
+    edges = [edge for row in rows if row[3] is not None for edge in row[5:7]]
+    if not edges:
+        return None
+    found = [Chart(f"Points forgotten on each task of {test}",
+                   charts.forgetting(test, [arm.name for arm in both], min(edges), max(edges)))
+             for test in tests_of(both)]
     return Section("forgetting", "Forgetting", "The best accuracy on a task before the last one, minus that at the "
                    "end; mean over seeds and one standard error.",
-                   ["test", "arm", "task", "mean", "error", "low", "high", "n"], rows, found) if rows else None
+                   SPREAD, rows, found, columns_of(both), key_of(both))
 
 
 def lost(matrix: list[list[float | None]], task: int) -> float | None:
@@ -242,33 +270,32 @@ def intensities(both: list[Arm], notes: list[str]) -> Section | None:
         return None
     curves = kappa_series(settings, own.classes, own.tasks, own.lines)
     most = max(2, MOST_STRIPS // max(len(curves), 1))
-    if any(len(steps) > most for steps, _ in curves.values()):
+    if any(len(steps) - 1 > most for steps, _ in curves.values()):
         notes.append("kappa' is thinned out: decisions that follow each other closely are drawn as one.")
     rows: list[Row] = []
     for name, (steps, values) in curves.items():
-        kept = np.unique(np.linspace(0, len(steps) - 2, min(most, len(steps) - 1)).round().astype(int))
-        before = None
-        for place, after in zip(kept, [*kept[1:], len(steps) - 1]):
-            decided = "" if before is None else "up" if values[place] > before else "down"
-            rows.append([name, steps[place], steps[after], round(values[place], 4), decided])
-            before = values[place]
+        kept = evenly(len(steps) - 1, most)
+        for before, place, after in zip([0, *kept], kept, [*kept[1:], len(steps) - 1]):
+            change = values[place] - values[before]
+            rows.append([name, steps[place], steps[after], round(values[place], 4),
+                         "up" if change > 0 else "down" if change < 0 else ""])
     names = sorted(curves, key=lambda name: curves[name][0][0])
+    lowest, decided = min((row[3] for row in rows), default=0.0), any(row[4] for row in rows)
     about = "How much is dropped by attention, for each class over time"
     return Section("kappa", "How much is dropped", "kappa', the percentage of a class's map that is dropped by "
                    f"attention (at most {settings.gamma:g}), of one seed; a triangle where the method decided to raise "
                    "or lower it.", ["class", "step", "until", "kappa", "decision"], rows,
-                   [Chart(about, charts.kappa(names, settings.gamma))], wide=True)
+                   [Chart(about, charts.kappa(names, lowest, settings.gamma, decided))])
 
 
 def thinned(steps: np.ndarray, values: np.ndarray) -> Iterable[tuple[int, float]]:
-    kept = np.unique(np.linspace(0, len(steps) - 1, min(MOST_POINTS, len(steps))).round().astype(int))
-    return ((int(steps[place]), round(float(values[place]), 3)) for place in kept)
+    return ((int(steps[place]), round(float(values[place]), 3)) for place in evenly(len(steps), MOST_POINTS))
 
 
 def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
-    arm = both[-1]
-    seeds = [[line for line in own.lines if "dropped" in line] for own in arm.seeds.values()]
-    seeds = [lines for lines in seeds if lines]
+    begun = list(both[-1].seeds.values())
+    chosen = [own for own in begun if own.result] or begun  # the mean goes as far as the shortest
+    seeds = [lines for own in chosen if (lines := [line for line in own.lines if "dropped" in line])]
     if not seeds:
         return None
     series = {"dropped cells on the shortcut": "share", "by chance": "chance"}
@@ -278,7 +305,7 @@ def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
     return Section("shortcut", "Is it the shortcut that is dropped?", "Share of the cells dropped in training that lie "
                    f"on the shortcut, against cells chosen at random; mean over {counted(len(seeds), 'seed')} and "
                    f"{WINDOW} steps.", ["series", "step", "percent"], rows,
-                   [Chart("Share of dropped cells on the shortcut over training", chart)], wide=True)
+                   [Chart("Share of dropped cells on the shortcut over training", chart)])
 
 
 def attended(both: list[Arm], notes: list[str]) -> Section | None:
@@ -294,5 +321,4 @@ def attended(both: list[Arm], notes: list[str]) -> Section | None:
     return Section("attention", "Is it the shortcut that is looked at?", "Of the 5% of cells that the model attends to "
                    f"most, the share that lies on the shortcut ({chance:.1f}% would by chance); test images of one "
                    "seed.", ["series", "step", "percent"], rows,
-                   [Chart("Attention on the shortcut over training", charts.lines(colours, "percent of top cells"))],
-                   wide=True)
+                   [Chart("Attention on the shortcut over training", charts.lines(colours, "percent of top cells"))])

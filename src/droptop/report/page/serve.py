@@ -10,7 +10,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, DroptopError
 
 WATCHED = ("metrics.jsonl", "result.json", "summary.json", "compare.json", "failed.json", "study.toml")
 PAUSE = 3.0  # seconds between two looks at the folder
@@ -34,7 +34,11 @@ class Pages:
         version = self.current()
         with self.lock:
             if self.made != version:
-                self.page, self.made = self.make(version).encode(), version
+                try:
+                    self.page, self.made = self.make(version).encode(), version
+                except (DroptopError, OSError, ValueError):  # caught in the middle of a change
+                    if not self.page:
+                        raise
             return self.page
 
 

@@ -14,6 +14,7 @@ from droptop.study.results import FIGURES, rows
 from droptop.study.sweep import asked
 
 BY = ("data", "method", "debias")
+MOST_ROWS = 1500  # of the table
 
 
 def page_of_study(study: Path, again: str, config_text: str, environment: dict[str, Any]) -> Page:
@@ -34,8 +35,10 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
         page.notes.append(f"{listed(varied)} vary as well and are averaged over here; `droptop results --by` tells "
                           "them apart.")
     describe(page, [row for row in found if row["figure"] == "A_avg"])
+    if len(found) > MOST_ROWS:
+        page.notes.append(f"The table has the first {MOST_ROWS} of {len(found)} rows; `droptop results` has all.")
     page.tables = [Table("All figures", [*BY, "test set", "figure", "n", "mean", "to none", "95% interval", "p",
-                                         "p (Holm)"], [cells_of(row) for row in found])]
+                                         "p (Holm)"], [cells_of(row) for row in found[:MOST_ROWS]])]
     return page
 
 
@@ -76,7 +79,7 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
                               ["data", "row", "diff", "low", "high", "p", "verdict", "pairs"], sets,
                               [Chart(f"Effect of debiasing on {data}", charts.effects(
                                   [row[1] for row in sets if row[0] == data], "row", data, data=data))
-                               for data in dict.fromkeys(row[0] for row in sets)])
+                               for data in dict.fromkeys(row[0] for row in sets)], across=2)
     else:
         page.headline = f"{counted(len({row['data'] for row in found}), 'stream')}, nothing to compare with."
     arms = list(dict.fromkeys(row["debias"] for row in sorted(found, key=lambda row: row["debias"] != "none")))
@@ -86,8 +89,10 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
     page.sections.append(Section(
         "accuracy", "Average accuracy", "Mean over seeds and one standard error.",
         ["data", "row", "arm", "mean", "error", "low", "high", "n"], means,
-        [Chart(f"Average accuracy on {data}", charts.means(data, arms, place == 0))
-         for place, data in enumerate(dict.fromkeys(row[0] for row in means))]))
+        [Chart(f"Average accuracy on {data}",
+               charts.means(data, len({row[1] for row in means if row[0] == data}), arms))
+         for data in dict.fromkeys(row[0] for row in means)], across=2,
+        key={arm: charts.colour_of(arm, arms) for arm in arms}))
 
 
 def word(row: dict[str, Any]) -> str:
