@@ -6,6 +6,7 @@
     OUT/figures/
     OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
     OUT/seed-K/checkpoints/
+    OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
     OUT/seed-K/result.json       there once the seed is done
 """
 
@@ -16,7 +17,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -180,13 +181,14 @@ def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Ta
     return result
 
 
-def summarise(config: Config, run: Path) -> dict[str, Any]:
-    """One arm: every figure of every test set, a value a seed."""
-    results = [read_result(run, seed) for seed in config.seeds]
+def summarise(config: Config, run: Path, seeds: Sequence[int] | None = None) -> dict[str, Any]:
+    """One arm: every figure of every test set, a value a seed; of all seeds unless told."""
+    seeds = config.seeds if seeds is None else seeds
+    results = [read_result(run, seed) for seed in seeds]
     tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
              for test, figures in results[0]["tests"].items()}
     options = config.options
-    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(config.seeds),
+    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(seeds),
                "tests": tests}
     if all("dropped" in result for result in results):
         summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in ("share", "chance")}
