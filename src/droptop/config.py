@@ -26,7 +26,7 @@ from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
-FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel")  # what a run's results do not depend on
+FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "log")  # no result depends on them
 SECTIONS = ("stream", "net", "learner", "droptop")
 
 
@@ -69,6 +69,8 @@ class RunOptions:
     """Evaluate every so many steps as well as after each task; gives A_auc, the anytime accuracy."""
     checkpoint_seconds: float = 5.0
     """Least time between checkpoints; they are rarer where writing one takes long."""
+    log: str | None = None
+    """Trackers that follow every seed, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)

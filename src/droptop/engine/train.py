@@ -15,7 +15,16 @@ from droptop.engine.resident import resident
 from droptop.engine.steps import Record, Steps
 from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError
 from droptop.learner import Learner
-from droptop.results.folder import MetricsFile, locked, matches, read_metrics, seed_folder, seed_result, write_json
+from droptop.results.folder import (
+    MetricsFile,
+    locked,
+    matches,
+    read_metrics,
+    seed_folder,
+    seed_result,
+    write_json,
+    write_spec,
+)
 from droptop.streams import Position, Stream
 
 MAX_COST = 0.03  # share of a process's time that checkpoints may take
@@ -90,6 +99,7 @@ class SeedRun:
             if (self.folder / "result.json").exists():
                 return
             stream = build_stream(self.config, self.seed)
+            write_spec(self.folder, stream.spec)
             position, mark, steps = self.ready(stream)
             self.metrics = MetricsFile(self.folder / "metrics.jsonl", mark)
             try:

@@ -6,6 +6,7 @@
     OUT/figures/
     OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
     OUT/seed-K/checkpoints/
+    OUT/seed-K/spec.json         what its learner must know of images, so that it predicts where the data is not
     OUT/seed-K/result.json       there once the seed is done
 """
 
@@ -27,8 +28,9 @@ import torch
 
 from droptop.checkpoint import write_atomic
 from droptop.config import Config
-from droptop.errors import DroptopError
+from droptop.errors import BadRequest, DroptopError
 from droptop.results.metrics import Evaluation, Tasks, accuracy_curve, accuracy_matrix, metrics
+from droptop.streams.stream import Spec
 
 LOCK = ".lock"
 LOCK_WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
@@ -142,6 +144,23 @@ def matches(path: Path, mark: dict[str, Any]) -> bool:
 
 def read_metrics(run: Path, seed: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (seed_folder(run, seed) / "metrics.jsonl").read_text().splitlines()]
+
+
+def write_spec(folder: Path, spec: Spec) -> None:
+    write_json(folder / "spec.json", vars(spec) | {"dtype": str(spec.dtype).removeprefix("torch.")})
+
+
+def read_spec(folder: Path) -> Spec | None:
+    """What the images of a seed are like; None where nobody noted it."""
+    path = folder / "spec.json"
+    if not path.exists():
+        return None
+    try:
+        noted: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                                 for name, value in json.loads(path.read_bytes()).items()}
+        return Spec(**noted | {"dtype": getattr(torch, noted["dtype"])})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadRequest(f"{path} is damaged: {error}") from None
 
 
 def is_done(run: Path, seed: int) -> bool:
