@@ -13,12 +13,13 @@ from droptop.learner import Learner, LearnerConfig
 from droptop.methods import METHODS
 from droptop.results.metrics import accuracy
 from droptop.streams import STREAMS, Batch, Samples, Source, Spec, Stream, StreamConfig
+from droptop.trackers import Tracker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "METHODS", "STREAMS", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop", "DropTopConfig",
     "DroptopError", "History", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream", "StreamConfig",
-    "accuracy", "compare", "configure", "drop_mask", "evaluate", "export", "fuse", "learn", "load_learner",
+    "Tracker", "accuracy", "compare", "configure", "drop_mask", "evaluate", "export", "fuse", "learn", "load_learner",
     "make_learner", "make_stream", "resume", "run",
 ]

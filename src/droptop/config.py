@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
+from droptop import trackers
 from droptop.debias import DEBIAS, DropTopConfig
 from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
@@ -83,6 +84,7 @@ class RunOptions:
         require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
                 self.checkpoint_seconds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
+        trackers.names(self.log)  # refuses what is no name
         if self.root is not None:  # a run goes on from whatever folder it is asked to
             object.__setattr__(self, "root", self.root.expanduser().absolute())
 
@@ -92,6 +94,7 @@ class RunOptions:
                 self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
+        trackers.check(self.log)
 
 
 @dataclass(frozen=True)

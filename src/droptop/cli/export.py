@@ -41,6 +41,6 @@ def export(args: list[str], console: Console) -> int:
     path = options.out or place.folder / f"model.{options.format}"
     difference = write(learner, path, about, options.force)
     size, classes = path.stat().st_size / 2**20, int(learner.seen.sum())
-    console.print(f"{path}: {size:.1f} MiB, {classes} classes; its logits differ from the learner's by {difference:.1g} at "
-                  "most", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{path}: {size:.1f} MiB, {classes} classes; its logits are within {difference:.1g} of the learner's",
+                  highlight=False, markup=False, soft_wrap=True)
     return 0

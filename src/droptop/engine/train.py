@@ -26,6 +26,7 @@ from droptop.results.folder import (
     write_spec,
 )
 from droptop.streams import Position, Stream
+from droptop.trackers.logbook import Logbook
 
 MAX_COST = 0.03  # share of a process's time that checkpoints may take
 GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
@@ -102,12 +103,16 @@ class SeedRun:
             write_spec(self.folder, stream.spec)
             position, mark, steps = self.ready(stream)
             self.metrics = MetricsFile(self.folder / "metrics.jsonl", mark)
+            self.log = Logbook(self.config, self.run, self.seed, stream.spec.classes, stream.tasks, self.warn)
             try:
+                self.log.begin()
                 yield from self.train(steps, position)
+                lines = read_metrics(self.run, self.seed)
+                result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+                self.log.end(lines, result)
             finally:
                 self.metrics.close()
-            lines = read_metrics(self.run, self.seed)
-            result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+                self.log.close()
             write_json(self.folder / "result.json", result)
 
     def ready(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
@@ -141,7 +146,9 @@ class SeedRun:
                     raise Diverged(f"{self.name}: task {block.task}, batch {batch}: the loss is {record.loss} at step "
                                    f"{step}; try a lower --lr")
                 last = batch + 1 == block.stop
-                self.metrics.append(self.line(step, block.task, record, kappa, stream, learner if last else None))
+                line = self.line(step, block.task, record, kappa, stream, learner if last else None)
+                self.metrics.append(line)
+                self.log.line(line)
                 kappa = record.kappa
             ended = block.stop == stream.steps(block.task)
             position = Position(block.task + 1) if ended else Position(block.task, block.stop)

@@ -201,11 +201,16 @@ def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Ta
 
 def summarise(config: Config, run: Path) -> dict[str, Any]:
     """One arm: every figure of every test set, a value a seed."""
-    results = [read_result(run, seed) for seed in config.seeds]
+    return summary_of(config, {seed: read_result(run, seed) for seed in config.seeds})
+
+
+def summary_of(config: Config, by_seed: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """The results of some seeds, put together."""
+    results = list(by_seed.values())
     tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
              for test, figures in results[0]["tests"].items()}
     options = config.options
-    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(config.seeds),
+    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(by_seed),
                "tests": tests}
     if all("dropped" in result for result in results):
         summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in ("share", "chance")}
