@@ -76,7 +76,7 @@ def test_answers_are_those_of_evaluation(moved, capsys, place, flags, truth):
 
 
 def test_a_learner_in_python(moved):
-    run, images = moved
+    run, _ = moved
     learner = load_learner(run, arm="none")
     assert learner.debias is None
     assert load_learner(str(run)).debias is not None
@@ -88,7 +88,7 @@ def test_a_learner_in_python(moved):
 
 
 def test_broken_files_are_named_and_the_others_predicted(moved, capsys, tmp_path):
-    run, images = moved
+    run, _ = moved
     for number, size in enumerate([(40, 16), (16, 16), (9, 30)]):
         save(picture(number, size), tmp_path / f"{number}.bmp")
     save(picture(7).convert("L"), tmp_path / "below/grey.webp")
@@ -139,7 +139,8 @@ def test_a_run_that_is_not_finished(moved, capsys, tmp_path):
     assert main(["predict", str(folder), str(images / "a"), "--json"]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 9
-    assert said.err == f"note: {folder} is not finished: this is the learner after 8 steps, which has seen 4 of 4 classes\n"
+    assert said.err == (f"note: {folder} is not finished: this is the learner after 8 steps, which has seen 4 of 4 "
+                        "classes\n")
     for header in checkpoint.newest_first(folder / "checkpoints"):
         header.with_suffix(".safetensors").write_bytes(b"gone")
     assert main(["predict", str(folder), str(images / "a")]) == 1

@@ -51,8 +51,8 @@ class Failing(droptop.Tracker):
 
 
 def train(run, log, stops=(), warn=print):
-    """Trains a seed, interrupted after one step more than each of these; what a kill leaves beyond the checkpoint is there
-    too."""
+    """Trains a seed, interrupted after one step more than each of these, with what a kill leaves beyond the
+    checkpoint."""
     config = configure("fashion-sticker", log=log, **OPTIONS)
     for steps in stops:
         left = iter(range(steps))
@@ -69,8 +69,8 @@ def train(run, log, stops=(), warn=print):
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
     """A run that was interrupted twice, with three who followed it."""
-    return train(tmp_path_factory.mktemp("run") / "followed", f"csv,tensorboard,{api.followed({'log': Recorder})['log']}",
-                 stops=(3, 7))
+    own = api.followed({"log": Recorder})["log"]
+    return train(tmp_path_factory.mktemp("run") / "followed", f"csv,tensorboard,{own}", stops=(3, 7))
 
 
 @pytest.fixture(scope="module")
