@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
-from droptop import methods
+from droptop import methods, trackers
 from droptop.debias import DEBIAS, DropTopConfig
 from droptop.errors import BadRequest, require
 from droptop.learner import LearnerConfig
@@ -26,7 +26,8 @@ from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
-FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps")  # what results do not depend on
+# What no result depends on.
+FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "log")
 SECTIONS = ("stream", "net", "learner", "droptop")
 
 
@@ -71,6 +72,8 @@ class RunOptions:
     """Least time between checkpoints; they are rarer where writing one takes long."""
     maps: int = 64
     """Test images on which the first seed records, twice a task, where its model looks; 0: none."""
+    log: str | None = None
+    """Trackers that follow every seed, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
@@ -84,6 +87,7 @@ class RunOptions:
                 self.checkpoint_seconds)
         require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
+        trackers.names(self.log)  # refuses what is no name
         if methods.own.is_file(self.method):  # a run goes on from whatever folder it is asked to
             object.__setattr__(self, "method", methods.own.absolute(self.method))
         if self.root is not None:
@@ -95,6 +99,7 @@ class RunOptions:
                 self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
+        trackers.check(self.log)
 
 
 @dataclass(frozen=True)

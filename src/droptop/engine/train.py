@@ -16,9 +16,19 @@ from droptop.engine.resident import resident
 from droptop.engine.steps import Record, Steps
 from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError
 from droptop.learner import Learner
-from droptop.results.folder import MetricsFile, locked, matches, read_metrics, seed_folder, seed_result, write_json
+from droptop.results.folder import (
+    MetricsFile,
+    locked,
+    matches,
+    read_metrics,
+    seed_folder,
+    seed_result,
+    write_json,
+    write_spec,
+)
 from droptop.results.records import write_moment
 from droptop.streams import Position, Stream
+from droptop.trackers.logbook import Logbook
 
 MAX_COST = 0.03  # share of a process's time that checkpoints may take
 GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
@@ -100,14 +110,19 @@ class SeedRun:
             if (self.folder / "result.json").exists():
                 return
             stream = build_stream(self.config, self.seed)
+            write_spec(self.folder, stream.spec)
             position, mark, steps = self.ready(stream)
             self.metrics = MetricsFile(self.folder / "metrics.jsonl", mark)
+            self.log = Logbook(self.config, self.run, self.seed, stream.spec.classes, stream.tasks, self.warn)
             try:
+                self.log.begin()
                 yield from self.train(steps, position)
+                lines = read_metrics(self.run, self.seed)
+                result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+                self.log.end(lines, result)
             finally:
                 self.metrics.close()
-            lines = read_metrics(self.run, self.seed)
-            result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+                self.log.close()
             write_json(self.folder / "result.json", result)
 
     def ready(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
@@ -145,6 +160,7 @@ class SeedRun:
                 if batch + 1 == block.stop:
                     line |= self.examine(learner, stream, step, block.task, ended)
                 self.metrics.append(line)
+                self.log.line(line)
                 kappa = record.kappa
             if onlooker is not None and block.stop in (middle(stream, block.task), stream.steps(block.task)):
                 onlooker.look(learner, step, block.task)

@@ -1,5 +1,7 @@
 """Results as pictures: PNG files in a run's `figures/`."""
 
+import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
+from PIL import Image
 
 from droptop.config import Config
 from droptop.report.series import WINDOW, Curves, kappa_series, shortcut_series
-from droptop.results.folder import read_metrics, read_result
+from droptop.results.folder import read_metrics, read_result, summary_of
 from droptop.results.records import Maps, read_maps
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
@@ -51,6 +54,27 @@ def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, A
         maps = {arm: found_maps for arm, found_maps in found.items() if found_maps is not None}
         if len(maps) == len(found):
             _save(attention_maps(maps, title), out, "attention")
+
+
+def seed_pictures(config: Config, seed: int, result: dict[str, Any],
+                  lines: list[dict[str, Any]]) -> Iterator[tuple[str, Image.Image]]:
+    """Those of one seed that its metrics alone tell, by name."""
+    arms = {config.options.debias: summary_of(config, {seed: result})}
+    title = f"{config.options.method}, {config.options.debias}, on {config.options.data}, seed {seed}"
+    with plt.rc_context(STYLE):
+        yield "figures/accuracy", _picture(accuracy_after_tasks(arms, title))
+        yield "figures/matrix", _picture(accuracy_matrices(arms, title))
+        if config.droptop is not None and config.droptop.drop == "adaptive":
+            yield "figures/kappa", _picture(intensities(config, result, lines, title, seed))
+        if any("dropped" in line for line in lines):
+            yield "figures/shortcut", _picture(shortcut_shares([lines], title))
+
+
+def _picture(figure: Figure) -> Image.Image:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=110)
+    plt.close(figure)
+    return Image.open(file).convert("RGB")
 
 
 def _save(figure: Figure, run: Path, name: str) -> None:
@@ -131,12 +155,14 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
     ax.set_xlabel("step (a vertical line ends a task)")
 
 
-def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str) -> Figure:
-    """kappa' over time, a row a class, of the first seed; a heat map where there are many classes."""
+def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str,
+                seed: int | None = None) -> Figure:
+    """kappa' over time, a row a class, of the first seed unless told; a heat map where there are many classes."""
     assert config.droptop is not None
     curves = kappa_series(config.droptop, result["classes"], result["tasks"], lines)
     figure = kappa_curves(curves, lines) if len(curves) <= MOST_ROWS else kappa_map(curves, lines, config.droptop.gamma)
-    figure.suptitle(f"{title}: kappa' of seed {config.seeds[0]}, percent of the first map", fontsize=10)
+    shown = config.seeds[0] if seed is None else seed
+    figure.suptitle(f"{title}: kappa' of seed {shown}, percent of the first map", fontsize=10)
     return figure
 
 

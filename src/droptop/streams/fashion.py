@@ -29,6 +29,7 @@ from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
 CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 SPEC = Spec((3, 32, 32), CLASSES, mean=0.286, std=0.353)  # Fashion-MNIST's customary figures
 TRAIN, TEST = 1200, 200  # images a class
+PADDING = 2
 # Measured to be enough net for these images on a CPU: a stride-2 stem and a last map of 2 x 2.
 PRESET = {"width": 12, "stem": "7x7/2", "lr": 0.05, "memory": 500, "augment": "none"}
 
@@ -65,7 +66,7 @@ def images() -> tuple[Samples, Samples]:
     with (files("droptop.streams") / "data/fashion.png").open("rb") as file:
         sheet = torch.from_numpy(np.array(Image.open(file)))
     grey = sheet.view(-1, 28, 100, 28).transpose(1, 2).reshape(-1, 28, 28)
-    rgb = F.pad(grey, (2, 2, 2, 2))[:, None].expand(-1, 3, -1, -1).contiguous()
+    rgb = F.pad(grey, (PADDING,) * 4)[:, None].expand(-1, 3, -1, -1).contiguous()
     labels = torch.arange(len(CLASSES))
     edge = TRAIN * len(CLASSES)
     return (Samples(rgb[:edge], labels.repeat_interleave(TRAIN)),
