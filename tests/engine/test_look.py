@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from droptop.config import configure
 from droptop.debias import fuse
 from droptop.engine.build import build_stream
 from droptop.engine.look import attended, in_turn
-from droptop.engine.train import SeedRun
+from droptop.engine.train import SeedRun, blocks
 from droptop.nets import last_map, untracked
 from droptop.results.records import read_confusion, read_maps
+from droptop.streams import Position
 
 from toys import QUICK, differences, feed, snapshot, toy_batches, toy_learner
 
@@ -50,6 +52,19 @@ def test_the_first_seed_records_the_middle_and_the_end_of_every_task(run):
     cells = maps.moments[0].attention.shape[-1]
     pixels = test.shortcut[torch.stack(rows)].float().view(64, cells, 32 // cells, cells, 32 // cells)
     assert np.array_equal(maps.shortcut, pixels.mean((2, 4)))
+
+
+@pytest.mark.parametrize(("size", "every", "start"), [(60, None, Position()), (3, None, Position(1, 2)),
+                                                      (60, 4, Position()), (1, None, Position(2))])
+def test_steps_are_queued_up_to_every_look(size, every, start):
+    steps = [9, 1, 4]
+    stream = SimpleNamespace(tasks=steps, steps=lambda task: steps[task])
+    found = list(blocks(stream, start, size, every))
+    covered = [(block.task, batch) for block in found for batch in range(block.start, block.stop)]
+    assert covered == [(task, batch) for task in range(3) for batch in range(steps[task]) if (task, batch) >= start]
+    stops = {(block.task, block.stop) for block in found}
+    assert stops >= {place for place in ((0, 4), (0, 9), (1, 1), (2, 2), (2, 4)) if place > start}
+    assert max(block.stop - block.start for block in found) <= size
 
 
 def test_images_come_a_class_each_in_turn():

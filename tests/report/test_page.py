@@ -30,7 +30,8 @@ from droptop.results.records import Maps, Moment, read_confusion, read_maps, wri
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from droptop.report.page import looks, sections
+from droptop.report.page import looks
+from droptop.report.page.answer import sentence
 from droptop.report.page.render import describe, in_script, render
 from droptop.report.page.serve import Pages, server, version_of
 
@@ -70,11 +71,11 @@ def test_the_answer_is_the_paired_test(page, results):
 @pytest.mark.parametrize(("words", "text"), [
     ({"a": "better", "b": "worse", "c": "better", "d": "no significant difference"},
      "On toys, droptop helps er on a and c, and hurts er on b; no significant difference on d."),
-    ({"a": "no significant difference"}, "No significant difference: droptop neither helps nor hurts er on toys."),
+    ({"a": "no significant difference"}, "No significant difference between er with droptop and without on toys."),
     ({"a": "one seed: cannot tell"}, "One seed cannot tell whether droptop helps er on toys."),
     ({"a": "better", "b": "not measured"}, "On toys, droptop helps er on a.")])
 def test_the_answer_in_a_sentence(words, text):
-    assert sections.sentence("droptop", "er", "toys", words) == text
+    assert sentence("droptop", "er", "toys", words) == text
 
 
 def test_accuracy_and_forgetting_are_those_of_the_results(page, results):

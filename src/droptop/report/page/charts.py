@@ -140,16 +140,16 @@ def kappa(names: list[str], lowest: float, gamma: float, decided: bool) -> dict[
     shape = alt.Shape("decision:N", scale=alt.Scale(domain=["up", "down"], range=["triangle-up", "triangle-down"]),
                       legend=alt.Legend(title="decided", orient="top"))
     marks = base.transform_filter("datum.decision !== ''").mark_point(
-        size=70, filled=True, color="var(--debiased)", stroke="var(--surface)", strokeWidth=1, opacity=1).encode(
+        size=3 * step, filled=True, color="var(--debiased)", stroke="var(--surface)", strokeWidth=1, opacity=1).encode(
         x="step:Q", shape=shape)
     return finished(alt.layer(strips, marks), len(names) * step)
 
 
-def lines(series: dict[str, str], title: str) -> dict[str, Any]:
-    """Curves over steps, each in its colour."""
+def lines(series: dict[str, str], title: str, few: bool = False) -> dict[str, Any]:
+    """Curves over steps, each in its colour, with a dot a value where these are few."""
     colour = alt.Color("series:N", scale=alt.Scale(domain=list(series), range=list(series.values())),
                        legend=alt.Legend(title=None, orient="top", labelLimit=0, columns=2))
-    chart = panel().mark_line(strokeWidth=2, interpolate="monotone").encode(
+    chart = panel().mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=40, filled=True) if few else False).encode(
         x=over_steps(), y=alt.Y("percent:Q", title=title), color=colour,
         tooltip=["series:N", "step:Q", alt.Tooltip("percent:Q", format=".1f")])
     return finished(chart, 210)

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import altair
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -15,7 +16,7 @@ from droptop.checkpoint import write_atomic
 from droptop.engine.run import load
 from droptop.errors import BadRequest
 from droptop.report.page.content import Page
-from droptop.report.page.sections import page_of_runs
+from droptop.report.page.runs import page_of_runs
 from droptop.report.page.study import page_of_study
 from droptop.streams import cache
 
@@ -62,13 +63,14 @@ def in_script(value: Any) -> Markup:
 @lru_cache
 def bundle() -> str:
     """Vega, Vega-Lite and its embedding as one script. It takes seconds to put together, so that it is kept."""
-    kept = cache.folder() / f"vega-{version('vl-convert-python')}.js"
+    language = "_".join(altair.SCHEMA_VERSION.split(".")[:2])  # as vl-convert writes v6.4
+    kept = cache.folder() / f"vega-lite-{language}-{version('vl-convert-python')}.js"
     try:
         if text := kept.read_text():
             return text
     except OSError:
         pass
-    text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", language).replace("</script", "<\\/script")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(kept, text.encode())

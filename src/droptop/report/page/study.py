@@ -6,8 +6,8 @@ from typing import Any
 from droptop.config import FREE
 from droptop.report import tables
 from droptop.report.page import charts
+from droptop.report.page.answer import counted, listed
 from droptop.report.page.content import Chart, Page, Row, Section, Table
-from droptop.report.page.sections import counted, listed
 from droptop.results.compare import verdict
 from droptop.study.index import Index
 from droptop.study.results import FIGURES, rows
