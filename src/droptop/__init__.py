@@ -1,6 +1,7 @@
 """droptop: online continual learning that resists shortcut bias."""
 
 from droptop.api import compare, resume, run
+from droptop.attach import Attached, attach
 from droptop.config import configure
 from droptop.debias import DropTop, DropTopConfig, drop_mask, fuse
 from droptop.engine.build import make_learner, make_stream
@@ -18,8 +19,9 @@ from droptop.trackers import Tracker
 __version__ = "0.1.0"
 
 __all__ = [
-    "METHODS", "STREAMS", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop", "DropTopConfig",
-    "DroptopError", "History", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream", "StreamConfig",
-    "Tracker", "accuracy", "compare", "configure", "drop_mask", "evaluate", "export", "fuse", "learn", "load_learner",
+    "METHODS", "STREAMS", "Attached", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop",
+    "DropTopConfig", "DroptopError", "History", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream",
+    "StreamConfig", "Tracker", "accuracy", "attach", "compare", "configure", "drop_mask", "evaluate", "export", "fuse",
+    "learn", "load_learner",
     "make_learner", "make_stream", "resume", "run",
 ]

@@ -1,4 +1,4 @@
-"""The command line: `droptop run | compare | resume | predict | export | sweep | status | results | data | bench`.
+"""The command line: a file a command, found by its first word.
 
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
@@ -18,6 +18,7 @@ from droptop.cli.bench import bench
 from droptop.cli.data import data
 from droptop.cli.export import export
 from droptop.cli.predict import predict
+from droptop.cli.report import report
 from droptop.cli.study import results, status, sweep
 from droptop.config import Config
 from droptop.engine.run import Command, finished, load
@@ -45,6 +46,8 @@ usage: droptop COMMAND ...
              droptop status studies/first
   results  what a study found, by any of its options
              droptop results studies/first --by data,method,debias
+  report   a run, a comparison or a study as one HTML page; --watch keeps it up to date while it goes on
+             droptop report runs/first --open
   data     which streams there are, and what is on this disk; downloads, checks, contact sheets
              droptop data list
 
@@ -52,8 +55,8 @@ usage: droptop COMMAND ...
 """
 
 
-COMMANDS = {"predict": predict, "export": export, "sweep": sweep, "status": status, "results": results, "data": data,
-            "bench": bench}
+COMMANDS = {"predict": predict, "export": export, "sweep": sweep, "status": status, "results": results,
+            "report": report, "data": data, "bench": bench}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

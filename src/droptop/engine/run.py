@@ -10,6 +10,7 @@ from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
 from droptop.errors import BadRequest
+from droptop.methods.own import sha256
 from droptop.nets.weights import describe
 from droptop.results import folder
 from droptop.results.compare import compare as compare_summaries
@@ -92,15 +93,17 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
 def note_environment(run: Path, config: Config, listener: Listener | None) -> None:
     """Writes environment.json, or tells the listener what has changed since it was written; other weights are
     refused."""
-    path, weights = run / "environment.json", describe(config.options.weights)
-    now = folder.environment(config.options.device, config.options.threads) | {"weights": weights}
+    path, own = run / "environment.json", {"weights": describe(config.options.weights),
+                                           "method": sha256(config.options.method)}
+    now = folder.environment(config.options.device, config.options.threads) | own
     if not path.exists():
         folder.write_json(path, now)
         return
     before = json.loads(path.read_text())
     if before.get("weights", now["weights"]) != now["weights"]:
         raise BadRequest(f"--weights {config.options.weights} is not what {run} began with: its SHA-256 is another")
-    changed = [name for name in ("python", "machine", "versions", "device_name") if before.get(name) != now[name]]
+    parts = ("python", "machine", "versions", "device_name", "method")
+    changed = [name for name in parts if before.get(name) != now[name]]
     if changed and listener is not None:
         listener.note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of "
                       "an uninterrupted one")

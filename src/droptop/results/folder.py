@@ -6,6 +6,7 @@
     OUT/figures/
     OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
     OUT/seed-K/checkpoints/
+    OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
     OUT/seed-K/spec.json         what its learner must know of images, so that it predicts where the data is not
     OUT/seed-K/result.json       there once the seed is done
 """
@@ -17,7 +18,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -199,9 +200,9 @@ def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Ta
     return result
 
 
-def summarise(config: Config, run: Path) -> dict[str, Any]:
-    """One arm: every figure of every test set, a value a seed."""
-    return summary_of(config, {seed: read_result(run, seed) for seed in config.seeds})
+def summarise(config: Config, run: Path, seeds: Sequence[int] | None = None) -> dict[str, Any]:
+    """One arm: every figure of every test set, a value a seed; of all seeds unless told."""
+    return summary_of(config, {seed: read_result(run, seed) for seed in (config.seeds if seeds is None else seeds)})
 
 
 def summary_of(config: Config, by_seed: dict[int, dict[str, Any]]) -> dict[str, Any]:
