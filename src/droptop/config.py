@@ -99,7 +99,6 @@ class RunOptions:
                 self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
-        trackers.check(self.log)
 
 
 @dataclass(frozen=True)

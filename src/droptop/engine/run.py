@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from droptop import trackers
 from droptop.checkpoint import write_atomic
 from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
 from droptop.engine.build import build_learner, build_stream
@@ -33,6 +34,7 @@ def begin(command: Command, config: Config, out: Path) -> None:
     if out.is_dir() and any(out.iterdir()):
         hint = f"`droptop resume {out}` continues it" if (out / "config.toml").exists() else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
+    trackers.check(config.options.log)
     for arm in arms(command, config, out).values():
         build_learner(arm, build_stream(arm, config.options.first_seed), config.options.first_seed)
     try:
@@ -66,6 +68,7 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     """Runs what is missing in a folder and gives its summary (run) or comparison (compare)."""
     if not finished(command, config, out):
         config.options.check_machine()
+        trackers.check(config.options.log)
     runs = arms(command, config, out)
     for run, arm in runs.items():
         run.mkdir(parents=True, exist_ok=True)

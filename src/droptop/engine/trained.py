@@ -11,7 +11,9 @@ in checkpoint and config.toml; only prompt learners need a file besides, the fro
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from droptop import checkpoint
 from droptop.config import Config
@@ -79,17 +81,7 @@ def restore(place: Place, device: str = "cpu", weights: str | None = None,
             precision: Precision | None = None) -> Trained:
     """The learner on a device, by its newest whole checkpoint, computing as its run did unless told."""
     config, notes = place.config, list[str]()
-    headers = checkpoint.newest_first(place.folder / "checkpoints")
-    if not headers:
-        raise BadRequest(f"{place.folder} has no checkpoint yet")
-    for header in headers:
-        try:
-            tensors, about = checkpoint.read(header)
-            break
-        except BadCheckpoint as error:
-            notes.append(f"{error}; taking the one before it")
-    else:
-        raise BadCheckpoint(f"no checkpoint in {place.folder / 'checkpoints'} is whole")
+    header, tensors, about = newest_whole(place.folder, notes)
     if about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
     if not (place.folder / "result.json").exists():
@@ -107,12 +99,25 @@ def restore(place: Place, device: str = "cpu", weights: str | None = None,
     return Trained(learner, place, notes)
 
 
+def newest_whole(folder: Path, notes: list[str]) -> tuple[Path, dict[str, Tensor], dict[str, Any]]:
+    """A seed's newest checkpoint that is whole: its header, its tensors, and what was said about them."""
+    headers = checkpoint.newest_first(folder / "checkpoints")
+    if not headers:
+        raise BadRequest(f"{folder} has no checkpoint yet")
+    for header in headers:
+        try:
+            return header, *checkpoint.read(header)
+        except BadCheckpoint as error:
+            notes.append(f"{error}; going back to what was before it")
+    raise BadCheckpoint(f"no checkpoint in {folder / 'checkpoints'} is whole")
+
+
 def bare(config: Config, device: str, weights: str | None, precision: Precision | None) -> Config:
     """What of a configuration it takes to build a learner whose weights come from a checkpoint, on this machine."""
     frozen = isinstance(config.net, ViTConfig)
     require(weights is None or frozen, "weights", f"nothing with --method {config.options.method}, whose weights are "
             "all in the checkpoint", weights)
-    options = replace(config.options, root=None, log=None, compile=False, device=device,
+    options = replace(config.options, root=None, compile=False, device=device,
                       weights=(weights or config.options.weights) if frozen else None,
                       precision=precision or config.options.precision)
     return replace(config, options=options)

@@ -1,7 +1,8 @@
 """Trackers: TensorBoard, Weights & Biases, a CSV file, or anybody's own, told what every seed measures.
 
     droptop run --log tensorboard,csv ...              or --log MODULE:CLASS
-    droptop.run(..., log=MyTracker)                    # in Python, with a class that can be imported
+    droptop.run(..., log=MyTracker)                    # a class that the seeds' processes can import; in a module of
+                                                       # its own, `droptop resume` on the command line can as well
 
 A run's results do not depend on who follows it: metrics.jsonl is the same, and a tracker that fails is left behind.
 """

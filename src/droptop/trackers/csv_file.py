@@ -16,6 +16,7 @@ class CsvFile(Tracker):
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         self.writer.writerows((step, name, value) for name, value in values.items())
+        self.file.flush()  # for whoever is looking
 
     def close(self) -> None:
         self.file.close()
