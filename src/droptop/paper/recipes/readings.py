@@ -80,14 +80,15 @@ def show(found: Found) -> list[Exhibit]:
                 rows.append([set_name(data, test) if number == 0 and figure == FIGURES[0] else "",
                              name if figure == FIGURES[0] else "", figure,
                              *(said(cell, test, figure) if cell == base else (None, None)), plain, debiased, effect.n,
-                             effect, *(moved if cell != base else (None, None))])
+                             effect, *moved])
     columns = (Column("stream, test set", "label"), Column("reading", "label"), Column("figure", "label"),
                Column("none: paper", "quoted"), Column("DropTop: paper", "quoted"), Column("none: here"),
                Column("DropTop: here"), Column("n"), Column("DropTop minus none: here"),
                Column("moves none by"), Column("moves DropTop by"))
     notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
              "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
-             "by its figure minus the same arm's with the defaults.", ITALICS, *stand_in_notes(found)]
+             "by its figure minus the same arm's with the defaults, and not at all where that arm has no such option.",
+             ITALICS, *stand_in_notes(found)]
     quotes = "" if found.scope.quick else "; dashed: the paper's ER (quoted)"
     return [Table("What moves with each reading", columns, rows, notes),
             Figure("What moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
@@ -106,11 +107,14 @@ def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
 
 
 def measured(found: Found, cell: Cell, base: Cell, test: str,
-             figure: str) -> tuple[Mean, Mean, Difference, tuple[Difference, Difference]]:
-    """Both arms, what DropTop changes, and by how much the reading moves each arm from the default."""
+             figure: str) -> tuple[Mean, Mean, Difference, list[Difference | None]]:
+    """Both arms, what DropTop changes, and by how much the reading moves each arm from the default: None where it is
+    the same run."""
     plain, debiased = (found.series(cell | {"debias": arm}, test, figure) for arm in ARMS)
-    usual = [found.series(base | {"debias": arm}, test, figure) for arm in ARMS]
-    moved = difference(usual[0], plain), difference(usual[1], debiased)
+    moved: list[Difference | None] = []
+    for arm, own in zip(ARMS, (plain, debiased)):
+        same = found.run(cell | {"debias": arm}) == found.run(base | {"debias": arm})
+        moved.append(None if same else difference(found.series(base | {"debias": arm}, test, figure), own))
     return mean(plain), mean(debiased), difference(plain, debiased), moved
 
 
@@ -138,6 +142,7 @@ def dots(found: Found) -> "Drawing":
             gain.axvline(0, color="black", linewidth=0.8)
         for ax in line:
             ax.set(ylim=(len(rows) - 0.4, -0.6), yticks=range(len(rows)), yticklabels=[])
+            ax.tick_params(axis="y", length=0)
         line[0].set_yticklabels(list(rows), fontsize=7)
         line[0].set_title(set_name(data, test), loc="left")
     handles, labels = axes[0][0].get_legend_handles_labels()

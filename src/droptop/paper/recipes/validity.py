@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from droptop.paper import quoted
-from droptop.paper.claims import stand_in_notes, stream_name
+from droptop.paper.claims import stand_in_notes, stream_name, suffix
 from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
@@ -110,7 +110,7 @@ def show(found: Found) -> list[Exhibit]:
                 seed = min(counted)
                 figures.append(Figure(f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the "
                                       "reference of two", partial(histories, found, cells, seed),
-                                      suffix="" if len(found.scope.data) == 1 else data))
+                                      suffix=suffix(found, data)))
     columns = (Column("stream", "label"), Column("figure", "label"), Column("paper", "quoted"), Column("here"),
                Column("n"), Column("two models minus one: here"))
     return [Table("One model against the two-model reference", columns, rows, [
