@@ -17,6 +17,7 @@ from droptop.cli import flags
 from droptop.cli.bench import bench
 from droptop.cli.data import data
 from droptop.cli.export import export
+from droptop.cli.paper import paper
 from droptop.cli.predict import predict
 from droptop.cli.report import report
 from droptop.cli.study import results, status, sweep
@@ -48,6 +49,8 @@ usage: droptop COMMAND ...
              droptop results studies/first --by data,method,debias
   report   a run, a comparison or a study as one HTML page; --watch keeps it up to date while it goes on
              droptop report runs/first --open
+  paper    the paper's tables and figures, run and shown beside what it says
+             droptop paper list
   data     which streams there are, and what is on this disk; downloads, checks, contact sheets
              droptop data list
 
@@ -56,7 +59,7 @@ usage: droptop COMMAND ...
 
 
 COMMANDS = {"predict": predict, "export": export, "sweep": sweep, "status": status, "results": results,
-            "report": report, "data": data, "bench": bench}
+            "report": report, "paper": paper, "data": data, "bench": bench}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

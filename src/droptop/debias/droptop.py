@@ -17,6 +17,7 @@ from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig
 from droptop.debias.mask import Rounding, cell_counts, drop_mask
 from droptop.errors import BadRequest, require
+from droptop.nets.backbone import AttentionNorm
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class DropTopConfig:
     """kappa: adaptive (DropTop), always gamma (the ablation "Fixed Drop"), always kappa_0, or 0 ("Rand Drop")."""
     attention: Literal["fused", "last"] = "fused"
     """Scores cells by both maps (Eq. 4), or by the last one alone (the ablation "No MF")."""
+    attention_norm: AttentionNorm = "batch"
+    """What BatchNorm normalises by while the last map is made that scores cells: the batch, or running statistics."""
     mask: Literal["hard", "soft"] = "hard"
     """Drop the top cells (Eq. 5), or weaken them by rank (appendix E)."""
     rounding: Rounding = "stochastic"
@@ -81,9 +84,9 @@ class DropTop(nn.Module):
         return self.config.drop == "adaptive"
 
     @property
-    def looks(self) -> bool:
-        """Does it ask for the last map?"""
-        return self.config.drop != "random"
+    def looks(self) -> AttentionNorm | None:
+        """By which of BatchNorm's statistics it looks at the last map; None where it does not."""
+        return None if self.config.drop == "random" else self.config.attention_norm
 
     def kappa(self, labels: Tensor, direction: int | None) -> Tensor:
         if self.adapts:

@@ -59,10 +59,11 @@ def in_turn(test: Source, classes: list[int], count: int) -> Tensor:
 def attended(learner: Learner, samples: Samples, seed: int) -> dict[str, Tensor]:
     """Attention (N, h, w) and, where something is debiased, the cells that would be dropped."""
     model, debias = learner.model, learner.debias
+    norm = "batch" if debias is None else debias.looks or "batch"
     with untracked(model):
         first = model.stem(learner.normalise(samples.x.to(learner.device)))
         given = learner.given(model, first, {})
-        last = last_map(model, first, *given)
+        last = last_map(model, first, *given, norm=norm)
     if debias is None:
         return {"attention": fuse(first, last)}
     attention = debias.score(first, last)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from droptop.errors import BadRequest
-from droptop.nets.backbone import Backbone, Change, Features, Given, untracked
+from droptop.nets.backbone import AttentionNorm, Backbone, Change, Features, Given, untracked
 from droptop.nets.layout import Layout
 from droptop.nets.taps import Taps
 
@@ -31,7 +31,7 @@ class Adapted(Backbone):
         return self.net(x)
 
     def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
-                looks: bool = True) -> Tensor:
+                looks: AttentionNorm | None = "batch") -> Tensor:
         if change is None:
             return self.net(x)
         taps = self.taps()

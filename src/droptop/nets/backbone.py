@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 Given = Callable[[Tensor], tuple[Any, ...]]  # what a trunk takes besides the first map, from that map
 Change = Callable[[Tensor, Callable[[], Tensor]], Tensor]  # from the first map, and from the last one if asked
+AttentionNorm = Literal["batch", "running"]  # what BatchNorm goes by in the attention pass
 
 
 class Features(NamedTuple):
@@ -37,12 +38,13 @@ class Backbone(nn.Module):
         return self.through(x)
 
     def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
-                looks: bool = True) -> Tensor:
-        """Logits, with the first map changed on the way; `looks` says whether the change will ask for the last one."""
+                looks: AttentionNorm | None = "batch") -> Tensor:
+        """Logits, with the first map changed on the way; `looks` says how the last one is seen if the change asks for
+        it, and is None where it will not."""
         first = self.stem(x)
         more = given(first)
         if change is not None:
-            first = change(first, lambda: last_map(self, first, *more))
+            first = change(first, lambda: last_map(self, first, *more, norm=looks or "batch"))
         return self.head(self.trunk(first, *more))
 
     def features(self, x: Tensor) -> Features:
@@ -89,7 +91,8 @@ def flat_buffers(model: nn.Module) -> list[Tensor]:
     return flat
 
 
-def last_map(model: Backbone, first: Tensor, *given: Any) -> Tensor:
-    """The attention pass: the last map of a batch, without gradient and without a trace in the model."""
-    with torch.no_grad(), untracked(model):
+def last_map(model: Backbone, first: Tensor, *given: Any, norm: AttentionNorm = "batch") -> Tensor:
+    """The attention pass: the last map of a batch, without gradient and without a trace in the model; BatchNorm
+    normalises by the batch, or by its running statistics, as in evaluation."""
+    with torch.no_grad(), untracked(model) if norm == "batch" else evaluating(model):
         return model.trunk(first.detach(), *given).map

@@ -22,7 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from droptop.errors import BadRequest
-from droptop.nets.backbone import Change, untracked
+from droptop.nets.backbone import AttentionNorm, Change, untracked
 from droptop.nets.layout import Layout, tensor_of, with_tensor
 
 
@@ -37,10 +37,11 @@ def submodule(model: nn.Module, option: str, name: str) -> nn.Module:
 
 
 @contextmanager
-def looking(model: nn.Module) -> Iterator[None]:
+def looking(model: nn.Module, norm: AttentionNorm) -> Iterator[None]:
     """The model as it predicts, so that nothing in it is drawn or counted; but BatchNorm goes by the batch, as in
-    training."""
-    busy = [module for module in model.modules() if module.training and not isinstance(module, _BatchNorm)]
+    training, unless told."""
+    busy = [module for module in model.modules()
+            if module.training and (norm == "running" or not isinstance(module, _BatchNorm))]
     for module in busy:
         module.training = False
     try:
@@ -74,7 +75,7 @@ class Taps:
         self.on = False  # is there anything to change? This and the next are all that compiled code asks.
         self.watching = False  # is this an attention pass?
         self.change: Change | None = None
-        self.looks = True  # does the change want the last map?
+        self.looks: AttentionNorm | None = None  # how the change sees the last map, if it does
         self.seen: dict[str, Tensor] = {}  # what `first` and `last` gave in it
         self.count: int | None = None  # calls of `first` so far, while the model is being called
 
@@ -102,7 +103,7 @@ class Taps:
                 self.model.register_forward_hook(Hook(self.left))]
 
     @contextmanager
-    def changing(self, change: Change, looks: bool = True) -> Iterator[None]:
+    def changing(self, change: Change, looks: AttentionNorm | None = "batch") -> Iterator[None]:
         """Changes the first map of whatever passes through the model meanwhile, if the model is training."""
         before = self.on, self.change, self.looks
         self.on, self.change, self.looks = True, change, looks
@@ -140,7 +141,7 @@ class Taps:
                              "take DistributedDataParallel")
         self.count = 0
         if self.looks:
-            with looking(self.model):
+            with looking(self.model, self.looks):
                 self.watch(*map(_copied, args), **{name: _copied(value) for name, value in kwargs.items()})
 
     def watch(self, *args: Any, **kwargs: Any) -> None:
