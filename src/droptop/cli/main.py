@@ -1,4 +1,4 @@
-"""The command line: `droptop run | compare | resume | sweep | status | results | data | bench`.
+"""The command line: `droptop run | compare | resume | sweep | status | results | paper | data | bench`.
 
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
@@ -16,6 +16,7 @@ from droptop import api
 from droptop.cli import flags
 from droptop.cli.bench import bench
 from droptop.cli.data import data
+from droptop.cli.paper import paper
 from droptop.cli.study import results, status, sweep
 from droptop.config import Config
 from droptop.engine.run import Command, finished, load
@@ -39,6 +40,8 @@ usage: droptop COMMAND ...
              droptop status studies/first
   results  what a study found, by any of its options
              droptop results studies/first --by data,method,debias
+  paper    the paper's tables and figures, run and shown beside what it says
+             droptop paper list
   data     which streams there are, and what is on this disk; downloads, checks, contact sheets
              droptop data list
 
@@ -46,7 +49,7 @@ usage: droptop COMMAND ...
 """
 
 
-COMMANDS = {"sweep": sweep, "status": status, "results": results, "data": data, "bench": bench}
+COMMANDS = {"sweep": sweep, "status": status, "results": results, "paper": paper, "data": data, "bench": bench}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -26,9 +26,7 @@ from droptop.study.results import FIGURES, export, rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions:
-    study: Annotated[Positional[Path | None], arg(metavar="STUDY.toml",
-                                                  help="The grid; unless told, the one the folder holds.")] = None
+class EngineOptions:
     out: Path
     """Folder of the study, new or one to go on with."""
     engine: Literal["local", "ray", "submitit"] = "local"
@@ -48,21 +46,30 @@ class SweepOptions:
         require(self.minutes >= 1, "minutes", "a number from 1", self.minutes)
         require(self.address is None or self.engine == "ray", "address", "--engine ray beside it", self.engine)
 
+    def start(self) -> study.Engine:
+        """The engine, ready to take cells."""
+        if self.engine == "ray":
+            from droptop.study.on_ray import on_ray
+
+            return on_ray(self.address, self.cpus, self.gpus)
+        if self.engine == "submitit":
+            from droptop.study.on_slurm import on_slurm
+
+            return on_slurm(self.out, self.minutes, self.cpus, self.gpus)
+        return local
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(EngineOptions):
+    study: Annotated[Positional[Path | None], arg(metavar="STUDY.toml",
+                                                  help="The grid; unless told, the one the folder holds.")] = None
+
 
 def sweep(args: list[str], console: Console) -> int:
     options = flags.read(SweepOptions, args, "droptop sweep", "runs what is missing of a study")
-    engine: study.Engine = local
-    if options.engine == "ray":
-        from droptop.study.on_ray import on_ray
-
-        engine = on_ray(options.address, options.cpus, options.gpus)
-    elif options.engine == "submitit":
-        from droptop.study.on_slurm import on_slurm
-
-        engine = on_slurm(options.out, options.minutes, options.cpus, options.gpus)
     try:
         with Watch(console) as watcher:
-            counts = study.sweep(options.study, options.out, engine, watcher)
+            counts = study.sweep(options.study, options.out, options.start(), watcher)
     except KeyboardInterrupt:
         begun = (options.out / "study.toml").exists()
         how = f"; `droptop sweep --out {options.out}` continues" if begun else ""

@@ -11,6 +11,9 @@
     debias = "droptop"
     gamma = [2.5, 10.0]
 
+Where several grids have little in common, each stands in a table headed [[grid]], and the top only says what holds for
+all of them.
+
 Options that a combination does not have (gamma without debiasing, candidates with other methods than MIR) are left out
 of it, and combinations that come to the same are one. A cell is a configuration and a seed.
 """
@@ -25,6 +28,7 @@ from droptop.errors import BadRequest
 
 NAMES = {"data": "fashion-sticker", "method": "er", "debias": "droptop"}
 FIXED = ("seeds", "first_seed", "device", "threads")  # of a whole study, on which machines it runs depends
+MEANT = {"grid": "grids of their own stand", "also": "what is to be added stands"}
 
 
 def read_study(path: Path) -> list[Config]:
@@ -34,14 +38,16 @@ def read_study(path: Path) -> list[Config]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadRequest(f"a study is a TOML file; {path}: {reason}") from None
-    also = tables.pop("also", [])
-    if not isinstance(also, list) or not all(isinstance(table, dict) for table in also):
-        raise BadRequest(f"{path}: what is to be added stands in tables headed [[also]]")
+    own, also = (tables.pop(name, []) for name in ("grid", "also"))
+    for name, part in (("grid", own), ("also", also)):
+        if not isinstance(part, list) or not all(isinstance(table, dict) for table in part):
+            raise BadRequest(f"{path}: {MEANT[name]} in tables headed [[{name}]]")
     base = leaves(tables)
-    if odd := [name for name in FIXED for table in also if name in table]:
+    if odd := [name for name in FIXED for table in (*own, *also) if name in table]:
         raise BadRequest(f"{path}: {odd[0]} is one for the whole study and stands at its top")
+    grids = [base | leaves(table) for table in (*(own or [{}]), *also)]
     try:
-        found = [config for grid in (base, *(base | leaves(table) for table in also)) for config in expand(grid)]
+        found = [config for grid in grids for config in expand(grid)]
     except BadRequest as error:
         raise BadRequest(f"{path}: {error}") from None
     return list({config.fingerprint(): config for config in found}.values())

@@ -1,0 +1,152 @@
+"""`droptop paper list | NAME`: the tables and figures of the paper, run and shown beside what it says."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from droptop.cli import flags
+from droptop.cli.study import EngineOptions, Watch
+from droptop.errors import BadRequest, require
+from droptop.nets import Precision
+from droptop.streams import find as find_stream
+
+USAGE = """\
+usage: droptop paper NAME --out FOLDER ...
+
+  list    every table and figure of the paper, what it needs, and whether that is on this disk
+            droptop paper list --root ~/data
+  NAME    runs what is missing of it, and writes it beside the paper's figures as Markdown, CSV, LaTeX, PNG and PDF
+            droptop paper table1 --seeds 10 --methods er,derpp --data split-cifar10 --out runs/table1
+            droptop paper table1 --quick --out runs/look
+
+A folder that was interrupted goes on where it was: droptop paper table1 --out runs/table1
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions:
+    root: Path | None = None
+    """Folder in which data sets lie; unless told, the one DROPTOP_DATA names, else ./data."""
+
+    def __post_init__(self) -> None:
+        require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperOptions(EngineOptions):
+    """What is not said is as in the last call for this folder."""
+
+    seeds: int | None = None
+    """Seeds of every cell: the paper's 5 unless told, 2 in a quick look."""
+    first_seed: int | None = None
+    """The first of them."""
+    methods: str | None = None
+    """Some of the recipe's methods, separated by commas."""
+    data: str | None = None
+    """Streams, separated by commas: some of the recipe's, or others in their place, such as split-tiny-imagenet9."""
+    quick: bool = False
+    """A look at what it shows, in about a minute on a CPU: built-in streams, small nets, a few steps."""
+    root: Path | None = None
+    """Folder in which data sets lie."""
+    weights: str | None = None
+    """Weights of the prompt learners' ViT: a safetensors file, hf:OWNER/NAME, or random."""
+    device: str | None = None
+    """cpu or cuda."""
+    precision: Precision | None = None
+    """fp32, tf32 or bf16."""
+    threads: int | None = None
+    """Threads a process."""
+    limit: int | None = None
+    """Samples a task."""
+    parallel: int | None = None
+    """Seeds in flight on a GPU at once."""
+    set: str | None = None
+    """More options of every cell: --set lr=0.03,width=20."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.seeds is None or self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
+        require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
+        require(not self.out.exists() or self.out.is_dir(), "out", "a folder", self.out)
+
+    def given(self) -> dict[str, Any]:
+        """What was said, as words and numbers."""
+        engine = EngineOptions.__dataclass_fields__.keys()
+        said = {name: value for name, value in vars(self).items() if name not in engine and value not in (None, False)}
+        return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in said.items()}
+
+
+def paper(args: list[str], console: Console) -> int:
+    """Does what is asked for; gives the exit code."""
+    if not args or args[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return 0 if args else 2
+    if args[0] == "list":
+        return show_list(flags.read(ListOptions, args[1:], "droptop paper list", "every table and figure"), console)
+    from droptop.paper import find
+
+    recipe = find(args[0])
+    options = flags.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
+    from droptop.paper import cook, write
+    from droptop.paper.exhibits import Table as Exhibit
+    from droptop.paper.found import Found
+
+    order, interrupted = cook.take(recipe, options.out, options.given()), False
+    for why in order.left_out:
+        print(f"note: left out: {why}", file=sys.stderr)
+    try:
+        with Watch(console) as watcher:
+            found = cook.cook(order, options.start(), watcher)
+    except KeyboardInterrupt:
+        interrupted, found = True, Found(order.recipe, order.scope, order.out)
+    done = sum(len(seeds) for seeds in found.results.values())
+    if done or not found.configs:
+        exhibits = [one.corrected() if isinstance(one, Exhibit) else one for one in recipe.show(found)]
+        files = write.write(exhibits, cook.heading(order, found), options.out, recipe.name)
+        for exhibit in exhibits:
+            if isinstance(exhibit, Exhibit):
+                console.print(write.shown(exhibit))
+        console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
+    if interrupted:
+        print(f"droptop: interrupted; `droptop paper {recipe.name} --out {options.out}` continues", file=sys.stderr)
+        return 130
+    if found.missing:
+        print(f"droptop: {found.missing} cells failed or are not done; `droptop status {options.out}` says why",
+              file=sys.stderr)
+        return 1
+    return 0
+
+
+def show_list(options: ListOptions, console: Console) -> int:
+    """Every recipe, what it needs, and whether that is on this disk."""
+    from droptop.paper import recipes
+
+    rows = []
+    for recipe in recipes().values():
+        needs = [f"{name} ({'there' if is_there(name, options.root) else 'not on this disk'})" for name in recipe.data]
+        needs += ["--weights of a ViT"] if recipe.prompts else []
+        rows.append((recipe.name, recipe.place, recipe.about, ", ".join(needs) or "nothing", recipe.takes or "-"))
+    if console.is_terminal:
+        table = Table(Column("recipe", no_wrap=True), "in the paper", "what it shows", "needs", "takes about")
+        for row in rows:
+            table.add_row(*(Text(cell, overflow="fold") for cell in row))
+        console.print(table)
+    else:  # one line a recipe, for other programs
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        for row in rows:
+            print("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
+    console.print("every recipe also takes --quick, which needs nothing", markup=False, highlight=False)
+    return 0
+
+
+def is_there(stream: str, root: Path | None) -> bool:
+    try:
+        find_stream(stream).data.where(root)
+    except BadRequest:
+        return False
+    return True

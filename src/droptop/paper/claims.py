@@ -1,0 +1,94 @@
+"""The table that most of the paper's claims come to: a method with DropTop against the same without, on test sets that
+the paper has too, our figures beside its own, and a word for each.
+"""
+
+from collections.abc import Sequence
+
+from droptop.paper import quoted
+from droptop.paper.exhibits import Column, Mean, Percent, Table, Value
+from droptop.paper.found import Found, difference, mean, relative
+from droptop.paper.verdict import EXPLAINED, Word, together, word
+
+METHODS = {"er": "ER", "derpp": "DER++", "mir": "MIR", "gss": "GSS", "aser": "ASER", "l2p": "L2P",
+           "dualprompt": "DualPrompt"}
+STREAMS = {"split-cifar10": "Split CIFAR-10", "split-cifar100": "Split CIFAR-100",
+           "split-imagenet9": "Split ImageNet-9", "split-tiny-imagenet9": "Tiny-ImageNet-9"}
+# Whose claims a stream can be held against; it is named as what it is all the same.
+STANDS_FOR = {"split-tiny-imagenet9": "split-imagenet9"}
+
+COLUMNS = (Column("stream, test set", "label"), Column("method", "label"), Column("figure", "label"),
+           Column("none: paper", "quoted"), Column("DropTop: paper", "quoted"), Column("gain: paper", "quoted"),
+           Column("none: here"), Column("DropTop: here"), Column("n"), Column("difference: here"),
+           Column("gain: here"), Column("verdict", "verdict"), Column("claim", "verdict"))
+MEANING = ("Percent, mean ± standard error over n seeds. A difference is DropTop minus none, paired by seed, with its "
+           "95% interval and two-sided p-value; **bold** where p < 0.05 (the CSV also has p-values corrected for the "
+           "whole table, p_holm). F_last is forgetting: lower is better. Gain is the paper's \"Rel. Improv.\", in "
+           "percent of the figure without DropTop.")
+ITALICS = "*Italics* are quoted from the paper; everything else was measured here."
+
+
+def stream_name(data: str) -> str:
+    return STREAMS.get(data, data)
+
+
+def set_name(data: str, test: str) -> str:
+    """A stream and one of its test sets, as what they are."""
+    return stream_name(data) + ("" if test in ("clean", "original") else f", {test}")
+
+
+def place(data: str, test: str, figure: str) -> quoted.Place:
+    """Where the paper has it."""
+    return STANDS_FOR.get(data, data), test, figure
+
+
+def tests_of(found: Found, cell: dict[str, str], sets: Sequence[tuple[str, str]]) -> list[str]:
+    """The test sets to show of a cell's stream: the paper's, or all where it has none of them."""
+    there = found.tests(cell)
+    known = [test for data, test in sets if data == STANDS_FOR.get(cell["data"], cell["data"])]
+    return [test for test in known if test in there] or there
+
+
+def stand_in_notes(found: Found) -> list[str]:
+    return [f"{stream_name(data)} stands in for {stream_name(STANDS_FOR[data])}: the paper's figures are of other "
+            "images, and larger ones." for data in found.scope.data if data in STANDS_FOR]
+
+
+def claims(found: Found, title: str, sets: Sequence[tuple[str, str]],
+           figures: Sequence[str] = ("A_avg", "F_last")) -> Table:
+    """Every method with and without DropTop on these test sets; where the scope has other streams, on all of theirs."""
+    rows: list[list[Value]] = []
+    for data in found.scope.data:
+        tests = {test: None for method in found.scope.methods
+                 for test in tests_of(found, {"data": data, "method": method, "debias": "none"}, sets)}
+        for test in tests:
+            for method in found.scope.methods:
+                block = [claim_row(found, data, test, method, figure) for figure in figures]
+                words: list[Word] = [verdict for _, verdict in block if verdict is not None]
+                for number, (row, verdict) in enumerate(block):
+                    said = together(words) if words and number == 0 else ""
+                    rows.append([set_name(data, test) if number == 0 else "", METHODS[method] if number == 0 else "",
+                                 *row, verdict or "", said])
+    quotes = not found.scope.quick
+    columns = [column for column in COLUMNS if quotes or column.kind not in ("quoted", "verdict")]
+    places = [COLUMNS.index(column) for column in columns]
+    notes = [MEANING, *([ITALICS, EXPLAINED] if quotes else []), *stand_in_notes(found)]
+    return Table(title, columns, [[row[place] for place in places] for row in rows], notes)
+
+
+def claim_row(found: Found, data: str, test: str, method: str, figure: str) -> tuple[list[Value], Word | None]:
+    """One figure of both arms, as the paper has it and as measured; the verdict where the paper says something."""
+    where = place(data, test, figure)
+    before, after = (quoted.figure(method, arm, where) for arm in ("none", "droptop"))
+    plain, debiased = (found.series({"data": data, "method": method, "debias": arm}, test, figure)
+                       for arm in ("none", "droptop"))
+    effect = difference(plain, debiased)
+    verdict = None if before is None or after is None else word(round(gap(before, after), 1), effect)
+    return [figure, before, after, Percent(quoted.relative(method, where)), mean(plain), mean(debiased), effect.n,
+            effect, Percent(relative(plain, debiased, figure))], verdict
+
+
+def gap(before: Mean, after: Mean) -> float:
+    """The paper's difference, of two figures that it gives."""
+    assert before.mean is not None
+    assert after.mean is not None
+    return after.mean - before.mean

@@ -1,0 +1,200 @@
+"""Runs what is missing of a recipe, and shows what is there.
+
+OUT is the folder of a study: it can be killed at any moment and goes on where it was, cells that are done are not run
+again, more seeds add cells. Several recipes may share a folder; cells that they have in common are then run once.
+"""
+
+import json
+import shlex
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from droptop.config import flatten, resolve
+from droptop.errors import BadRequest, require
+from droptop.paper import book
+from droptop.paper.found import Found
+from droptop.paper.recipe import Recipe, Scope
+from droptop.paper.write import Heading
+from droptop.results.folder import environment, seed_folder
+from droptop.streams import find as find_stream
+from droptop.study.grid import folder_name
+from droptop.study.sweep import Driver, Engine, Pack, Watcher, sweep
+
+SEEDS, QUICK_SEEDS = 5, 2  # unless told; the paper has five
+
+
+@dataclass(frozen=True)
+class Order:
+    """A recipe, what is asked of it, and where."""
+
+    recipe: Recipe
+    out: Path
+    asked: dict[str, Any]  # the options as they were given, now and before
+    scope: Scope
+    left_out: tuple[str, ...] = ()  # why streams of the recipe are not in the scope
+
+    @property
+    def command(self) -> str:
+        """What to type to have the same again."""
+        words = ["droptop", "paper", self.recipe.name]
+        for name, value in self.asked.items():
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return shlex.join([*words, "--out", str(self.out)])
+
+
+def take(recipe: Recipe, out: Path, given: dict[str, Any]) -> Order:
+    """An order from the options given now and, where they say nothing, from those given before."""
+    asked = book.asked(out, recipe.name) | given
+    if out.is_dir() and any(out.iterdir()) and not any((out / name).exists() for name in ("study.toml", book.NAME)):
+        raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
+    quick = bool(asked.get("quick", False))
+    methods = tuple(split(asked.get("methods", ""))) or recipe.methods
+    for method in methods:
+        require(method in recipe.methods, "methods", f"some of {', '.join(recipe.methods)} with {recipe.name}", method)
+    data = tuple(split(asked.get("data", "")))
+    require(recipe.stand_in or set(data) <= set(recipe.data), "data", f"some of {', '.join(recipe.data)} with "
+            f"{recipe.name}", ", ".join(data))
+    for name in data:
+        find_stream(name)
+    own = {name: value for name, value in asked.items() if name not in ("seeds", "methods", "data", "quick", "set")}
+    options = (recipe.quickly() if quick else {}) | own | settings(asked.get("set", ""))
+    seeds = asked.get("seeds", QUICK_SEEDS if quick else SEEDS)
+    scope = Scope(methods, data or (recipe.quick_data if quick else recipe.data), seeds, quick, options)
+    check_names(recipe, scope, settings(asked.get("set", "")))
+    order = Order(recipe, out, asked, scope)
+    return order if data else available(order)
+
+
+def check_names(recipe: Recipe, scope: Scope, wanted: dict[str, Any]) -> None:
+    """Refuses options that no cell of the recipe has."""
+    configs = Found(recipe, scope, Path()).configs
+    known = {path.rpartition(".")[2] for config in configs for path in flatten(config)}
+    for name in wanted.keys() - known if configs else ():
+        resolve(name, configs[-1], "--set: ")
+
+
+def available(order: Order) -> Order:
+    """The order without the streams whose data is not on this disk, unless their cells are done anyway."""
+    kept, why = [], []
+    for name in order.scope.data:
+        found = Found(order.recipe, replace(order.scope, data=(name,)), order.out)
+        try:
+            if not found.configs or found.missing:
+                find_stream(name).data.where(root_of(order.scope))
+            kept.append(name)
+        except BadRequest as error:
+            why.append(str(error))
+    if not kept and why:
+        raise BadRequest(why[0])
+    return replace(order, scope=replace(order.scope, data=tuple(kept)), left_out=tuple(why))
+
+
+def root_of(scope: Scope) -> Path | None:
+    return Path(scope.options["root"]) if "root" in scope.options else None
+
+
+def cook(order: Order, engine: Engine, watcher: Watcher) -> Found:
+    """Runs the cells that are missing, measures what is no cell, and gives what there is."""
+    found = Found(order.recipe, order.scope, order.out)
+    if found.missing:
+        def noted(packs: list[Pack], driver: Driver) -> None:
+            note(order, running=True)
+            engine(packs, driver)
+
+        with tempfile.TemporaryDirectory() as place:
+            study = Path(place) / "study.toml"
+            study.write_text(order.scope.toml(order.recipe.study(order.scope)))
+            sweep(study, order.out, noted, watcher)
+        found = Found(order.recipe, order.scope, order.out)
+    if order.recipe.measure is not None and not found.missing:
+        known = len(found.notes)
+        order.recipe.measure(found, found.notes)
+        if len(found.notes) > known and not found.configs:
+            note(order, running=True)
+    if book.asked(order.out, order.recipe.name) != order.asked:
+        note(order)
+    return found
+
+
+def note(order: Order, running: bool = False) -> None:
+    """Puts the order into the folder's book and, where something runs, when and where it does."""
+    here = environment(order.scope.options.get("device", "cpu"), order.scope.options.get("threads", 1))
+    run = {"date": time.strftime("%Y-%m-%d"), "machine": machine(here)}
+    book.note(order.out, order.recipe.name, order.asked, run if running else None)
+
+
+# -- Where it comes from ----------------------------------------------------------------------------------------------
+
+
+def heading(order: Order, found: Found) -> Heading:
+    """Command, machine and date of the runs, and whatever a reader must know of them."""
+    runs = book.runs(order.out, order.recipe.name)
+    dates = sorted({run["date"] for run in runs} or set(file_dates(found)))
+    when = "" if not dates else f" {dates[0]}" if len(dates) == 1 else f" {dates[0]} to {dates[-1]}"
+    where = machines(found) or unique(run["machine"] for run in runs)
+    facts = [f"Run{when} on {'; '.join(where)}."]
+    if order.scope.quick:
+        facts.append("**A quick look**: small nets and a few steps on built-in images. It shows that the recipe runs "
+                     "and what comes of it; its figures say nothing about the paper's, of which none is quoted.")
+    if found.missing:
+        total = sum(len(config.seeds) for config in found.configs)
+        facts.append(f"**Not complete**: {found.missing} of {total} cells are not done; n is what there is.")
+    facts += [f"Left out: {why}." for why in order.left_out]
+    return Heading(f"{order.recipe.place}: {order.recipe.about}", [order.command], facts)
+
+
+def machines(found: Found) -> list[str]:
+    """The machines that cells ran on, as their environment.json names them."""
+    texts = []
+    for config in found.configs:
+        if found.results[folder_name(config)]:
+            try:
+                texts.append(machine(json.loads((found.folder(config) / "environment.json").read_text())))
+            except (OSError, ValueError, KeyError):
+                continue
+    return unique(texts)
+
+
+def machine(here: dict[str, Any]) -> str:
+    versions = here["versions"]
+    commit = f" at {here['commit'][:7]}" if here.get("commit") else ""
+    threads = "" if here["device"] == "cuda" else f", {here['threads']} thread{'s' * (here['threads'] > 1)} a seed"
+    return (f"{here['device_name'] or here['device']}{threads}, Python {here['python']}, torch {versions['torch']}, "
+            f"droptop {versions['droptop']}{commit}")
+
+
+def file_dates(found: Found) -> Iterable[str]:
+    """When results were written, by their files."""
+    for config in found.configs:
+        for seed in found.results[folder_name(config)]:
+            written = (seed_folder(found.folder(config), seed) / "result.json").stat().st_mtime
+            yield time.strftime("%Y-%m-%d", time.localtime(written))
+
+
+def unique(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+# -- Options as people type them --------------------------------------------------------------------------------------
+
+
+def split(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def settings(text: str) -> dict[str, Any]:
+    """`--set lr=0.03,width=20`: options of every cell, values as TOML has them, or words."""
+    found: dict[str, Any] = {}
+    for part in split(text):
+        name, equals, value = part.partition("=")
+        require(bool(name and equals and value), "set", "options such as lr=0.03,width=20", part)
+        try:
+            found[name.replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name.replace("-", "_")] = value
+    return found

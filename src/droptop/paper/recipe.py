@@ -1,0 +1,100 @@
+"""What a recipe is: which cells it needs, and what it shows of them.
+
+    Recipe("table1", "Table 1", "five replay methods with and without DropTop",
+           methods=("er", "mir"), data=("split-cifar10",),
+           study=lambda scope: [{"data": scope.data, "method": scope.methods, "debias": ["none", "droptop"]}],
+           show=lambda found: [Table(...)])
+
+`study` gives grids as a study.toml holds them. `show` asks for cells by the same options, one value each:
+`found.series({"data": "split-cifar10", "method": "er", "debias": "none"}, "clean", "A_avg")` is what that cell
+measured, by seed. What holds for all cells (device, root, weights, a quick look's small net) the scope adds by itself.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from droptop.config import Config, flatten
+from droptop.methods import METHODS
+from droptop.nets import ViTConfig
+from droptop.study.grid import FIXED, NAMES, expand
+
+if TYPE_CHECKING:
+    from droptop.paper.exhibits import Exhibit
+    from droptop.paper.found import Found
+    from droptop.paper.notebook import Notebook
+
+Block = dict[str, Any]  # a grid: an option with a list or tuple of values varies
+Cell = dict[str, Any]  # one value each
+
+# What a quick look makes of every cell, unless a block says otherwise.
+QUICK: dict[str, Any] = {"limit": 256, "width": 8, "memory": 100}
+QUICK_VIT: dict[str, Any] = {"limit": 64, "width": 32, "depth": 5, "heads": 2, "input_size": 32, "memory": 64,
+                             "weights": "random"}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What was asked for, of all that a recipe could run."""
+
+    methods: tuple[str, ...]
+    data: tuple[str, ...]
+    seeds: int
+    quick: bool = False
+    options: dict[str, Any] = field(default_factory=dict)  # of every cell that has them
+
+    def grid(self, block: Block) -> Block:
+        """A block with what holds for every cell, as far as one of its own has it."""
+        own = {name: list(value) if isinstance(value, tuple) else value for name, value in block.items()}
+        kinds = expand({name: own[name] for name in NAMES if name in own})
+        known = {path.rpartition(".")[2] for config in kinds for path in flatten(config)}
+        return {name: value for name, value in self.options.items() if name in known} | own
+
+    def expand(self, block: Block) -> list[Config]:
+        """The configurations of a block, each with its seeds."""
+        return expand(self.grid(block) | {"seeds": self.seeds})
+
+    def config(self, cell: Cell) -> Config:
+        """The one that a cell's options stand for."""
+        [config] = self.expand(cell)
+        return config
+
+    def toml(self, blocks: Iterable[Block]) -> str:
+        """The study, which `droptop sweep` takes as well."""
+        top = {"seeds": self.seeds} | {name: self.options[name] for name in FIXED if name in self.options}
+        grids = [{name: value for name, value in self.grid(block).items() if name not in top} for block in blocks]
+        texts = ["\n".join(f"{name} = {json.dumps(value)}" for name, value in part.items()) for part in (top, *grids)]
+        return "\n\n[[grid]]\n".join(texts) + "\n"
+
+
+def nothing(scope: Scope) -> list[Block]:
+    """The study of a recipe that needs no cells."""
+    return []
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One table or figure of the paper."""
+
+    name: str
+    place: str  # in the paper
+    about: str
+    show: Callable[["Found"], Sequence["Exhibit"]]
+    study: Callable[[Scope], list[Block]] = nothing
+    measure: Callable[["Found", "Notebook"], None] | None = None  # what is no cell, such as times; see `notebook`
+    methods: tuple[str, ...] = ("er",)
+    data: tuple[str, ...] = ("split-cifar10",)  # the paper's
+    quick_data: tuple[str, ...] = ("fashion-sticker",)  # in their place in a quick look
+    quick: dict[str, Any] = field(default_factory=dict)  # options of a quick look beside the usual ones
+    stand_in: bool = True  # may other streams be asked for?
+    takes: str = ""  # roughly how long, if known
+
+    @property
+    def prompts(self) -> bool:
+        """Do its methods need the weights of a ViT?"""
+        return any(METHODS[method].net_type is ViTConfig for method in self.methods)
+
+    def quickly(self) -> dict[str, Any]:
+        """The options of a quick look."""
+        return (QUICK_VIT if self.prompts else QUICK) | self.quick

@@ -1,0 +1,1 @@
+"""The recipes: what varies, and what is shown of it."""
