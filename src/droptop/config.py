@@ -26,7 +26,7 @@ from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
-FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel")  # what a run's results do not depend on
+FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps")  # what results do not depend on
 SECTIONS = ("stream", "net", "learner", "droptop")
 
 
@@ -69,6 +69,8 @@ class RunOptions:
     """Evaluate every so many steps as well as after each task; gives A_auc, the anytime accuracy."""
     checkpoint_seconds: float = 5.0
     """Least time between checkpoints; they are rarer where writing one takes long."""
+    maps: int = 64
+    """Test images on which the first seed records, twice a task, where its model looks; 0: none."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
@@ -80,6 +82,7 @@ class RunOptions:
                 self.eval_every)
         require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
                 self.checkpoint_seconds)
+        require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
         if self.root is not None:  # a run goes on from whatever folder it is asked to
             object.__setattr__(self, "root", self.root.expanduser().absolute())

@@ -76,6 +76,17 @@ class DropTop(nn.Module):
             return self.intensity.current(labels, direction)
         return self.intensity.kappa[self.intensity.group(labels)]
 
+    def score(self, first: Tensor, last: Tensor) -> Tensor:
+        """Attention (B, h, w): what cells are chosen by."""
+        return (fuse if self.config.attention == "fused" else last_only)(first, last)
+
+    def mask(self, attention: Tensor, kappa: Tensor, uniform: Tensor, noise: Tensor) -> Tensor:
+        """The drop mask (B, h, w) of samples of intensity `kappa` (B), for given random numbers."""
+        cells, rounding = attention.shape[-2:].numel(), self.config.rounding
+        top = cell_counts(kappa, cells, uniform, rounding)
+        total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
+        return drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
+
     def forward(self, first: Tensor, last: Callable[[], Tensor], labels: Tensor,
                 direction: int | None = None) -> Tensor:
         """The first map with its drop mask applied. `last` gives the last map of the unmasked batch, and is not
@@ -84,13 +95,9 @@ class DropTop(nn.Module):
         if self.config.drop == "random":
             attention = torch.zeros(samples, height, width, device=first.device)
         else:
-            score = fuse if self.config.attention == "fused" else last_only
-            attention = score(first.detach(), last())
+            attention = self.score(first.detach(), last())
         uniform = torch.rand(samples, generator=self.generator, device=first.device)
         noise = torch.rand(attention.shape, generator=self.generator, device=first.device)
-        cells, rounding = height * width, self.config.rounding
-        top = cell_counts(self.kappa(labels, direction), cells, uniform, rounding)
-        total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
-        mask = drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
+        mask = self.mask(attention, self.kappa(labels, direction), uniform, noise)
         self.last = Trace(attention, mask)
         return first * mask[:, None].to(first.dtype)

@@ -15,8 +15,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 
 from droptop.config import Config
-from droptop.report.maps import Maps, last_maps
 from droptop.results.folder import read_metrics, read_result
+from droptop.results.records import Maps, read_maps
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
 STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
@@ -39,7 +39,7 @@ def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
             _save(intensities(config, read_result(run, config.seeds[0]), metrics[config.seeds[0]], title), run, "kappa")
         if any("dropped" in line for line in metrics[config.seeds[0]]):
             _save(shortcut_shares(list(metrics.values()), title), run, "shortcut")
-        if (maps := last_maps(config, run)) is not None:
+        if (maps := read_maps(run, config.seeds[0])) is not None:
             _save(attention_maps({summary["debias"]: maps}, title), run, "attention")
 
 
@@ -51,7 +51,7 @@ def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, A
         title = f"{first['method']} on {first['data']}, {' against '.join(arms)}"
         _save(accuracy_after_tasks(arms, title), out, "accuracy")
         _save(accuracy_matrices(arms, title), out, "matrix")
-        found = {config.options.debias: last_maps(config, run) for run, config in runs.items()}
+        found = {config.options.debias: read_maps(run, config.seeds[0]) for run, config in runs.items()}
         maps = {arm: found_maps for arm, found_maps in found.items() if found_maps is not None}
         if len(maps) == len(found):
             _save(attention_maps(maps, title), out, "attention")
@@ -213,16 +213,16 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
     count = len(first.images)
     figure, axes = plt.subplots(1 + len(arms), count, figsize=(1.15 * count + 0.5, 1.2 * (1 + len(arms)) + 0.6),
                                 layout="constrained", squeeze=False)
-    side = first.images.shape[1]
+    side, last = first.images.shape[1], [maps.moments[-1] for maps in arms.values()]
     for column, image in enumerate(first.images):
         axes[0][column].imshow(image)
         axes[0][column].set_title(first.names[column], fontsize=8)
-        for row, maps in zip(axes[1:], arms.values()):
+        for row, moment in zip(axes[1:], last):
             row[column].imshow(image, alpha=0.5)
-            row[column].imshow(maps.attention[column], cmap="magma", alpha=0.65, extent=(0, side, side, 0))
-            if maps.dropped is not None:
-                cell = side / maps.dropped.shape[1]
-                for i, j in np.argwhere(maps.dropped[column]):
+            row[column].imshow(moment.attention[column], cmap="magma", alpha=0.65, extent=(0, side, side, 0))
+            if moment.dropped is not None:
+                cell = side / moment.dropped.shape[1]
+                for i, j in np.argwhere(moment.dropped[column]):
                     row[column].add_patch(Rectangle((j * cell, i * cell), cell, cell, fill=False,
                                                         edgecolor="cyan", linewidth=0.8))
     for ax in axes.flat:
@@ -233,6 +233,6 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
     axes[0][0].set_ylabel("image")
     for row, arm in zip(axes[1:], arms):
         row[0].set_ylabel(arm)
-    squares = "; squares: dropped cells" if any(maps.dropped is not None for maps in arms.values()) else ""
+    squares = "; squares: dropped cells" if any(moment.dropped is not None for moment in last) else ""
     figure.suptitle(f"{title}: attention at the end (bright: high{squares})", fontsize=9)
     return figure

@@ -6,6 +6,7 @@
     OUT/figures/
     OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
     OUT/seed-K/checkpoints/
+    OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
     OUT/seed-K/result.json       there once the seed is done
 """
 
