@@ -26,7 +26,8 @@ from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
-FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps")  # what results do not depend on
+# What a run's results do not depend on.
+FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds")
 SECTIONS = ("stream", "net", "learner", "droptop")
 
 
@@ -71,6 +72,8 @@ class RunOptions:
     """Least time between checkpoints; they are rarer where writing one takes long."""
     maps: int = 64
     """Test images on which the first seed records, twice a task, where its model looks; 0: none."""
+    maps_seeds: int = 1
+    """How many seeds record that."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
@@ -83,6 +86,7 @@ class RunOptions:
         require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
                 self.checkpoint_seconds)
         require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
+        require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
         if self.root is not None:  # a run goes on from whatever folder it is asked to
             object.__setattr__(self, "root", self.root.expanduser().absolute())

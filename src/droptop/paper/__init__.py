@@ -14,7 +14,8 @@ from importlib import import_module
 from droptop.errors import BadRequest
 from droptop.paper.recipe import Recipe
 
-MODULES = ("tables",)  # in recipes/, in the order of `droptop paper list`; each has RECIPES
+# In recipes/, in the order of `droptop paper list`; each has RECIPES.
+MODULES = ("tables", "colours", "impact", "overhead", "attention", "features")
 
 
 def recipes() -> dict[str, Recipe]:
