@@ -6,7 +6,6 @@ unseen data. A feature is a unit of the vector that the head sees, as in the pap
 definitions have two thresholds of which it gives no values, so they are varied over a range.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,12 @@ from droptop.paper.recipes.shared import ARMS, COLOURS, STATISTICS, band, suffix
 from droptop.results.features import Portrait, figures
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
 SPLIT = "0,1/2,3/4,5"  # the classes taught; all others are unseen
-RHO, EPSILON = 1.0, 1.0  # of the table: at least as active as the mean feature is on seen data
-RHOS, EPSILONS = (0.5, 1.0, 1.5), tuple(np.arange(0.25, 2.01, 0.25).tolist())
+RHO, EPSILON = 1.0, 0.75  # of the table; in units of the mean feature's activation on seen data
+RANGE = tuple(np.arange(0.25, 1.51, 0.125).tolist())  # of the figure, one of the two at a time
 NAMES = {
     "active": "features that are active on seen data, % of all",
     "shortcuts": "of these, shortcuts (definition 1), %",
@@ -40,6 +40,7 @@ NAMES = {
     "response, shortcuts": "of a shortcut feature's activation, gone with the true shortcut, %",
     "response, others": "of a non-shortcut feature's, %",
 }
+KINDS = {"shortcuts": "-", "others": "--"}
 PANELS = {"shortcuts": "shortcuts among active features (%)",
           "times as active": "Eq. 3: activation,\nshortcuts / others",
           "votes": "property 2: speak for the\ncurrent task on earlier images (%)",
@@ -130,42 +131,35 @@ def between(arms: dict[str, dict[int, Portrait]], shortcuts: str, others: str) -
 
 
 def draw(found: Found, data: str) -> "Drawing":
-    """Every panel over epsilon, a line style a rho, a colour an arm; others than shortcuts in thin lines."""
+    """Every panel over epsilon and, below, over rho; solid lines are of shortcuts, dashed ones of non-shortcuts."""
     import matplotlib.pyplot as plt
 
     arms = {arm: portraits(found, data, arm) for arm in ARMS}
     there = [name for name in PANELS if name != "response" or series(arms["none"], "response, shortcuts")]
-    figure, axes = plt.subplots(1, len(there), figsize=(3.3 * len(there), 3.1), layout="constrained")
-    for ax, panel in zip(axes, there):
-        for arm, by_seed in arms.items():
-            for rho, style in zip(RHOS, (":", "-", "--")):
-                name = panel if panel in NAMES else f"{panel}, shortcuts"
-                line(ax, partial(series, by_seed, name, rho), COLOURS[arm], f"{ARMS[arm]}, rho = {rho:g}", style)
-            if panel not in NAMES:
-                others = partial(series, by_seed, f"{panel}, others", RHO)
-                line(ax, others, COLOURS[arm], f"{ARMS[arm]}, non-shortcuts", "-.")
-        if panel == "times as active":
-            ax.axhline(100, color="black", linewidth=0.8, alpha=0.6)
-            ax.yaxis.set_major_formatter(lambda value, _: f"{value / 100:g}")
-        ax.set(title=PANELS[panel], xlabel="epsilon")
-    axes[0].legend(frameon=False, fontsize=7)
-    if "votes" in there:
-        axes[there.index("votes")].legend(*only(axes[there.index("votes")], "non-shortcuts"), frameon=False, fontsize=7)
+    figure, axes = plt.subplots(2, len(there), figsize=(3.1 * len(there), 5.4), layout="constrained", sharey="col")
+    for row, (threshold, fixed) in zip(axes, (("epsilon", {"rho": RHO}), ("rho", {"epsilon": EPSILON}))):
+        for ax, panel in zip(row, there):
+            for arm, by_seed in arms.items():
+                for kind, style in KINDS.items() if panel not in NAMES else ((None, "-"),):
+                    name = panel if kind is None else f"{panel}, {kind}"
+                    values = {at: series(by_seed, name, **fixed, **{threshold: at}) for at in RANGE}
+                    line(ax, values, COLOURS[arm], f"{ARMS[arm]}: {kind}", style)
+            if panel == "times as active":
+                ax.axhline(100, color="black", linewidth=0.8, alpha=0.6)
+                ax.yaxis.set_major_formatter(lambda value, _: f"{value / 100:g}")
+            [(name, value)] = fixed.items()
+            ax.set_xlabel(f"{threshold} ({name} = {value:g})")
+    for ax, panel in zip(axes[0], there):
+        ax.set_title(PANELS[panel])
+    axes[0][there.index("votes")].legend(frameon=False, fontsize=7)
     return figure
 
 
-def only(ax: Any, word: str) -> tuple[list[Any], list[str]]:
-    """The legend's entries with a word in them."""
-    chosen = [(handle, label) for handle, label in zip(*ax.get_legend_handles_labels()) if word in label]
-    return [handle for handle, _ in chosen], [label for _, label in chosen]
-
-
-def line(ax: Any, at: Callable[[float], Series], colour: str, label: str, style: str) -> None:
-    """A figure over epsilon, where every seed has it."""
-    by_epsilon = {epsilon: at(epsilon) for epsilon in EPSILONS}
-    most = max(map(len, by_epsilon.values()))
-    places = [epsilon for epsilon, own in by_epsilon.items() if most and len(own) == most]
-    band(ax, places, np.array([list(by_epsilon[epsilon].values()) for epsilon in places]).T, colour, label, style)
+def line(ax: "Axes", values: dict[float, Series], colour: str, label: str, style: str) -> None:
+    """A figure over a threshold, where every seed has it."""
+    most = max(map(len, values.values()))
+    places = [place for place, own in values.items() if most and len(own) == most]
+    band(ax, places, np.array([list(values[place].values()) for place in places]).T, colour, label, style)
 
 
 def show(found: Found) -> list[Exhibit]:
