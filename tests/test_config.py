@@ -23,7 +23,7 @@ OTHER = {
     "learner.crop_area": 0.08,
     "learner.replay_forward": "separate",
     "droptop.gamma": 3.0, "droptop.kappa_0": 1.0, "droptop.drop": "constant", "droptop.attention": "last",
-    "droptop.mask": "soft", "droptop.rounding": "nearest",
+    "droptop.attention_norm": "running", "droptop.mask": "soft", "droptop.rounding": "nearest",
     "droptop.intensity.per": "common", "droptop.intensity.alpha": 0.8, "droptop.intensity.period": 4,
     "droptop.intensity.history": 5, "droptop.intensity.significance": 0.1, "droptop.intensity.shift": "algorithm2",
     "droptop.intensity.p_counter": "task", "droptop.intensity.probe": 64,

@@ -171,8 +171,8 @@ class Learner:
         first = model.stem(images)
         given = self.given(model, first, rows)
         if self.debias is not None:
-            own = direction if len(self.replicas) == 2 else None
-            first = self.debias(first, last=lambda: last_map(model, first, *given), labels=rows["y"], direction=own)
+            own, norm = direction if len(self.replicas) == 2 else None, self.debias.config.attention_norm
+            first = self.debias(first, lambda: last_map(model, first, *given, norm=norm), rows["y"], direction=own)
         return model.head(model.trunk(first, *given))
 
     def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:

@@ -68,9 +68,10 @@ def test_the_mask_lets_gradients_through_kept_cells_only():
     assert torch.equal(first.grad, layer.last.mask[:, None].expand_as(first))
 
 
-def test_the_attention_pass_leaves_no_trace():
+@pytest.mark.parametrize("norm", ["batch", "running"])
+def test_the_attention_pass_leaves_no_trace(norm):
     """With p so long that no probe comes, a debiased learner's running statistics move only by training passes."""
-    learner = toy_learner(period=1000, gamma=0.0)
+    learner = toy_learner(period=1000, gamma=0.0, attention_norm=norm)
     calls = []
     learner.model.layer1.register_forward_hook(lambda module, x, y: calls.append(torch.is_grad_enabled()))
     x, y, _ = toy_batches(1)[0]
@@ -81,6 +82,16 @@ def test_the_attention_pass_leaves_no_trace():
     plain.observe(x, y)
     assert not torch.equal(before, plain.model.layer1[0].bn1.running_mean)
     assert torch.equal(learner.model.layer1[0].bn1.running_mean, plain.model.layer1[0].bn1.running_mean)
+
+
+def test_attention_by_running_statistics_chooses_other_cells():
+    """Their values are far from a batch's at first; the same cells are scored, and as many dropped."""
+    traces = {}
+    for norm in ("batch", "running"):
+        learner = feed(toy_learner(period=1000, attention_norm=norm), toy_batches(1))
+        traces[norm] = learner.trace
+    assert not torch.equal(traces["batch"].attention, traces["running"].attention)
+    assert torch.equal(traces["batch"].mask.sum((1, 2)), traces["running"].mask.sum((1, 2)))
 
 
 def test_reference_trains_one_model_a_direction():

@@ -45,7 +45,9 @@ def test_modes():
     assert not last_map(model, first).requires_grad
     assert all(torch.equal(a, b) for a, b in zip(before, model.buffers()))
     with evaluating(model):
-        evaluated = model(x)
+        evaluated, scored = model(x), model.trunk(first).map
+    assert torch.equal(last_map(model, first, norm="running"), scored)
+    assert not torch.allclose(last_map(model, first, norm="batch"), scored)
     assert model.training
     assert all(torch.equal(a, b) for a, b in zip(before, model.buffers()))
     assert not torch.allclose(trained, evaluated)  # batch statistics against running ones

@@ -93,13 +93,15 @@ def test_figures_of_both_trainings_side_by_side(tmp_path):
                 place.mkdir(parents=True)
                 write_json(place / "result.json", {"classes": [], "tasks": [], "tests": own})
     assert found.missing == 0
-    table = impact.table(found, "fashion-background")
+    table = impact.table(found, "fashion-background").measured()
     rows = {row[1]: row for row in table.rows[:5]}
     assert list(rows) == ["A_1", "A_2", "A_avg", "F_last", "ordinary training"]
     assert [str(cell) for cell in rows["A_2"][2:]] == [
         "30.5 ± 0.5", "40.5 ± 0.5", "2", "+10.0 (+10.0 to +10.0), p < 0.001", "32.8%"]
     assert rows["F_last"][-1].value == pytest.approx(100 * 5 / 20.5)  # less forgetting is a gain
-    assert all(column.kind != "quoted" for column in table.columns)  # a quick look is held against nothing
+    whole = impact.table(found, "fashion-background")
+    assert [str(cell) for cell in whole.rows[2][2:5]] == ["31.9 ± 1.2", "34.4 ± 0.6", "7.6%"]  # A_avg of the paper
+    assert whole.rows[2][-1] == "reproduced"  # on the same side, and larger
 
 
 # -- overhead ---------------------------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ def test_costs_are_read_from_the_notebook(tmp_path):
         for arm, cost in costs.items():
             found.notes.once(overhead.key(found, "fashion-sticker", arm, number),
                              lambda cost=cost, number=number: {"ms": cost + number, "mib": 100.0})
-    table = overhead.table(found, "fashion-sticker")
+    table = overhead.table(found, "fashion-sticker").measured()
     assert [str(cell) for cell in table.rows[5]] == [
         "", "ER + DropTop, probe of the whole memory", "17.0 ± 0.6", "54.5%", "35.3%", "3",
         "+6.0 (+6.0 to +6.0), p < 0.001"]

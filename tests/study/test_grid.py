@@ -37,12 +37,22 @@ def test_more_cells(tmp_path):
         ("none", None, None), ("droptop", 5.0, 0.9), ("droptop", 10.0, 0.9), ("droptop", 5.0, 0.8)]
 
 
+def test_grids_of_their_own(tmp_path):
+    """The top holds for all of them, and is no grid itself."""
+    configs = study(tmp_path, 'seeds = 2\nlr = 0.3\n[[grid]]\ndebias = "none"\n[[grid]]\ngamma = [2.5, 5.0]\n'
+                              '[[also]]\nmethod = "mir"\ndebias = "none"\nlr = 0.2')
+    assert options(configs, "method", "debias", "lr", "gamma", "seeds") == [
+        ("er", "none", 0.3, None, 2), ("er", "droptop", 0.3, 2.5, 2), ("er", "droptop", 0.3, 5.0, 2),
+        ("mir", "none", 0.2, None, 2)]
+
+
 @pytest.mark.parametrize(("text", "says"), [
     ("lr = [", "study.toml"), ("learning_rate = [0.1, 0.2]", "unknown option learning_rate"),
     ('method = ["er", "sgd"]', "sgd"), ("seeds = [1, 2]", "seeds is one for the whole"),
     ("lr = []", "lr has no values"), ("[[also]]\nseeds = 2", "stands at its top"),
     ("threads = [1, 2]", "threads is one"),
-    ('lr = [0.1, "fast"]', "--lr takes a float"), ("also = 3", r"\[\[also\]\]"), ("lr = [-1.0]", "--lr takes"),
+    ('lr = [0.1, "fast"]', "--lr takes a float"), ("also = 3", r"\[\[also\]\]"),
+    ("grid = 3", r"\[\[grid\]\]"), ("[[grid]]\nthreads = 2", "stands at its top"), ("lr = [-1.0]", "--lr takes"),
 ])
 def test_what_is_wrong_is_said(tmp_path, text, says):
     with pytest.raises(BadRequest, match=says):

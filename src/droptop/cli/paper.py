@@ -93,7 +93,6 @@ def paper(args: list[str], console: Console) -> int:
     recipe = find(args[0])
     options = flags.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
     from droptop.paper import cook, write
-    from droptop.paper.exhibits import Table as Exhibit
     from droptop.paper.found import Found
 
     order, interrupted = cook.take(recipe, options.out, options.given()), False
@@ -106,11 +105,10 @@ def paper(args: list[str], console: Console) -> int:
         interrupted, found = True, Found(order.recipe, order.scope, order.out)
     done = sum(len(seeds) for seeds in found.results.values())
     if done or not found.configs:
-        exhibits = [one.corrected() if isinstance(one, Exhibit) else one for one in recipe.show(found)]
+        exhibits = cook.exhibits(found)
         files = write.write(exhibits, cook.heading(order, found), options.out, recipe.name)
-        for exhibit in exhibits:
-            if isinstance(exhibit, Exhibit):
-                console.print(write.shown(exhibit))
+        for table in write.tables(exhibits):
+            console.print(table)
         console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
         print(f"droptop: interrupted; `droptop paper {recipe.name} --out {options.out}` continues", file=sys.stderr)

@@ -16,6 +16,7 @@ from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig
 from droptop.debias.mask import Rounding, cell_counts, drop_mask
 from droptop.errors import require
+from droptop.nets.backbone import AttentionNorm
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class DropTopConfig:
     """kappa: adaptive (DropTop), always gamma (the ablation "Fixed Drop"), always kappa_0, or 0 ("Rand Drop")."""
     attention: Literal["fused", "last"] = "fused"
     """Scores cells by both maps (Eq. 4), or by the last one alone (the ablation "No MF")."""
+    attention_norm: AttentionNorm = "batch"
+    """What BatchNorm normalises by while the last map is made that scores cells: the batch, or running statistics."""
     mask: Literal["hard", "soft"] = "hard"
     """Drop the top cells (Eq. 5), or weaken them by rank (appendix E)."""
     rounding: Rounding = "stochastic"

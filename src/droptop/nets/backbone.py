@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+AttentionNorm = Literal["batch", "running"]
 
 
 class Features(NamedTuple):
@@ -70,7 +72,8 @@ def flat_buffers(model: nn.Module) -> list[Tensor]:
     return flat
 
 
-def last_map(model: Backbone, first: Tensor, *given: Any) -> Tensor:
-    """The attention pass: the last map of a batch, without gradient and without a trace in the model."""
-    with torch.no_grad(), untracked(model):
+def last_map(model: Backbone, first: Tensor, *given: Any, norm: AttentionNorm = "batch") -> Tensor:
+    """The attention pass: the last map of a batch, without gradient and without a trace in the model; BatchNorm
+    normalises by the batch, or by its running statistics, as in evaluation."""
+    with torch.no_grad(), untracked(model) if norm == "batch" else evaluating(model):
         return model.trunk(first.detach(), *given).map

@@ -17,6 +17,7 @@ from typing import Any
 from droptop.config import flatten, resolve
 from droptop.errors import BadRequest, require
 from droptop.paper import book
+from droptop.paper.exhibits import Exhibit, Table
 from droptop.paper.found import Found
 from droptop.paper.recipe import Recipe, Scope
 from droptop.paper.write import Heading
@@ -63,6 +64,8 @@ def take(recipe: Recipe, out: Path, given: dict[str, Any]) -> Order:
         find_stream(name)
     own = {name: value for name, value in asked.items() if name not in ("seeds", "methods", "data", "quick", "set")}
     options = (recipe.quickly() if quick else {}) | own | settings(asked.get("set", ""))
+    if data and quick:
+        options.pop("split", None)  # which is by the classes of the built-in streams
     seeds = asked.get("seeds", QUICK_SEEDS if quick else SEEDS)
     scope = Scope(methods, data or (recipe.quick_data if quick else recipe.data), seeds, quick, options)
     check_names(recipe, scope, settings(asked.get("set", "")))
@@ -126,6 +129,17 @@ def note(order: Order, running: bool = False) -> None:
     here = environment(order.scope.options.get("device", "cpu"), order.scope.options.get("threads", 1))
     run = {"date": time.strftime("%Y-%m-%d"), "machine": machine(here)}
     book.note(order.out, order.recipe.name, order.asked, run if running else None)
+
+
+def exhibits(found: Found) -> list[Exhibit]:
+    """What the recipe shows: p-values corrected and, of a quick look, nothing beside the paper's figures."""
+    shown: list[Exhibit] = []
+    for exhibit in found.recipe.show(found):
+        if isinstance(exhibit, Table):
+            exhibit = exhibit.corrected()
+            exhibit = exhibit.measured() if found.scope.quick else exhibit
+        shown.append(exhibit)
+    return shown
 
 
 # -- Where it comes from ----------------------------------------------------------------------------------------------

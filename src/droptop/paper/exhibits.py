@@ -5,7 +5,7 @@ are in italics.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from droptop.results.compare import SIGNIFICANT, holm
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 Kind = Literal["label", "quoted", "here", "verdict"]
+
+# Notes that a table has where it quotes.
+ITALICS = "*Italics* are quoted from the paper; everything else was measured here."
+VERDICT = (
+    "*Reproduced*: our paired difference lies on the paper's side of 0, its 95% interval excludes 0 and reaches the "
+    "paper's difference. *Partly*: it excludes 0 on the paper's side but falls short of the paper's size; of a claim "
+    "of several figures, some of them do. *Not reproduced*: otherwise. *Cannot tell*: fewer than two seeds.")
+OF_QUOTES = (ITALICS, VERDICT)
 
 
 @dataclass(frozen=True)
@@ -95,8 +103,15 @@ class Table:
         ps = holm([value.p if isinstance(value, Difference) else None for value in found])
         for (r, c), value, p in zip(places, found, ps):
             assert isinstance(value, Difference)
-            rows[r][c] = Difference(value.diff, value.low, value.high, value.p, value.n, p)
-        return Table(self.title, self.columns, rows, self.notes, self.suffix)
+            rows[r][c] = replace(value, p_holm=p)
+        return replace(self, rows=rows)
+
+    def measured(self) -> "Table":
+        """The same without what the paper says, and what is said of that."""
+        places = [place for place, column in enumerate(self.columns) if column.kind in ("label", "here")]
+        return replace(self, columns=[self.columns[place] for place in places],
+                       rows=[[row[place] for place in places] for row in self.rows],
+                       notes=[note for note in self.notes if note not in OF_QUOTES])
 
 
 @dataclass(frozen=True)
@@ -105,7 +120,7 @@ class Figure:
 
     title: str
     draw: Callable[[], "Drawing"]
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
     suffix: str = ""
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from droptop.config import Config, flatten
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig
-from droptop.study.grid import FIXED, NAMES, expand
+from droptop.study.grid import FIXED, NAMES, expand, has
 
 if TYPE_CHECKING:
     from droptop.paper.exhibits import Exhibit
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 Block = dict[str, Any]  # a grid: an option with a list or tuple of values varies
 Cell = dict[str, Any]  # one value each
 
-# What a quick look makes of every cell, unless a block says otherwise.
-QUICK: dict[str, Any] = {"limit": 256, "width": 8, "memory": 100}
-QUICK_VIT: dict[str, Any] = {"limit": 64, "width": 32, "depth": 5, "heads": 2, "input_size": 32, "memory": 64,
-                             "weights": "random"}
+# What a quick look makes of every cell, unless a block says otherwise: three tasks of five steps, a narrow net.
+QUICK: dict[str, Any] = {"split": "0,1/2,3/4,5", "limit": 160, "width": 6, "memory": 100}
+QUICK_VIT: dict[str, Any] = QUICK | {"width": 32, "depth": 5, "heads": 2, "input_size": 32, "weights": "random"}
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,9 @@ class Scope:
         return expand(self.grid(block) | {"seeds": self.seeds})
 
     def config(self, cell: Cell) -> Config:
-        """The one that a cell's options stand for."""
-        [config] = self.expand(cell)
+        """The one that a cell's options stand for; those that its arm does not have are left out, as in a grid."""
+        [kind] = expand({name: cell[name] for name in NAMES if name in cell})
+        [config] = self.expand({name: value for name, value in cell.items() if has(kind, name)})
         return config
 
     def toml(self, blocks: Iterable[Block]) -> str:
@@ -86,7 +86,7 @@ class Recipe:
     methods: tuple[str, ...] = ("er",)
     data: tuple[str, ...] = ("split-cifar10",)  # the paper's
     quick_data: tuple[str, ...] = ("fashion-sticker",)  # in their place in a quick look
-    quick: dict[str, Any] = field(default_factory=dict)  # options of a quick look beside the usual ones
+    quick: dict[str, Any] = field(default_factory=dict)  # options of a quick look beside the usual ones; None: not one
     stand_in: bool = True  # may other streams be asked for?
     takes: str = ""  # roughly how long, if known
 
@@ -97,4 +97,5 @@ class Recipe:
 
     def quickly(self) -> dict[str, Any]:
         """The options of a quick look."""
-        return (QUICK_VIT if self.prompts else QUICK) | self.quick
+        options = (QUICK_VIT if self.prompts else QUICK) | self.quick
+        return {name: value for name, value in options.items() if value is not None}

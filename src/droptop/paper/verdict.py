@@ -1,7 +1,8 @@
 """Does a claim of the paper reproduce? One word, by one rule, for every table.
 
 A figure is reproduced where our paired difference lies on the paper's side of 0, its 95% interval excludes 0, and that
-interval reaches the paper's difference; partly where it excludes 0 on the paper's side and falls short of it.
+interval reaches the paper's difference; partly where it excludes 0 on the paper's side and falls short of it. Tables
+say so in a note, `exhibits.VERDICT`.
 """
 
 from collections.abc import Sequence
@@ -10,11 +11,6 @@ from typing import Literal
 from droptop.paper.exhibits import Difference
 
 Word = Literal["reproduced", "partly", "not reproduced", "cannot tell"]
-
-EXPLAINED = (
-    "*Reproduced*: our paired difference lies on the paper's side of 0, its 95% interval excludes 0 and reaches the "
-    "paper's difference. *Partly*: it excludes 0 on the paper's side but falls short of the paper's size; of a claim "
-    "of several figures, some of them do. *Not reproduced*: otherwise. *Cannot tell*: fewer than two seeds.")
 
 
 def word(paper: float, ours: Difference) -> Word:

@@ -109,8 +109,12 @@ def fields(values: Sequence[Value]) -> tuple[str, ...]:
     return next((value.fields for value in values if isinstance(value, Mean | Difference | Percent)), ())
 
 
+def tables(exhibits: Sequence[Exhibit]) -> list[RichTable]:
+    """The tables among them, for a terminal."""
+    return [shown(exhibit) for exhibit in exhibits if isinstance(exhibit, Table)]
+
+
 def shown(table: Table) -> RichTable:
-    """The table in a terminal."""
     styles = {"quoted": "italic dim", "verdict": "bold"}
     page = RichTable(*(RichColumn(head, style=styles.get(column.kind, ""))
                        for head, column in zip(heads(table), table.columns)), title=table.title)

@@ -33,8 +33,6 @@ COLUMNS = 6  # moments, at most
 BLACK = 8  # brightest value of a removed background; files of the backgrounds challenge are JPEG
 HIGH = 100 // BINS  # percent of the cells that count as attended to most: what the paper drops
 TRUTH = 256  # images of a histogram
-
-
 MAPS_MEAN = ("Images of the first test set, of the classes that arrive first; the first seed. Bright: attended to most "
              "(Eq. 4). Squares: the cells that DropTop would drop, some of them at random where kappa is below gamma.")
 HISTOGRAM_MEANS = (

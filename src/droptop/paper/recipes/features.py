@@ -45,8 +45,6 @@ PANELS = {"shortcuts": "shortcuts among active features (%)",
           "times as active": "Eq. 3: activation,\nshortcuts / others",
           "votes": "property 2: speak for the\ncurrent task on earlier images (%)",
           "response": "activation gone with\nthe true shortcut (%)"}
-
-
 MEANING = (
     f"Learners after the tasks {SPLIT}, tested on images as training shows them; all other classes are unseen. A "
     "feature is a unit of the vector that the head sees; thresholds are in units of the mean feature's activation on "

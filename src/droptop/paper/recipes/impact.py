@@ -12,11 +12,11 @@ import numpy as np
 
 from droptop.paper import quoted
 from droptop.paper.claims import stand_in_notes, stream_name
-from droptop.paper.exhibits import Column, Difference, Exhibit, Figure, Percent, Table, Value
+from droptop.paper.exhibits import ITALICS, VERDICT, Column, Difference, Exhibit, Figure, Percent, Table, Value
 from droptop.paper.found import Found, Series, difference, mean, relative
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
 from droptop.paper.recipes.shared import STATISTICS, suffix
-from droptop.paper.verdict import EXPLAINED, word
+from droptop.paper.verdict import word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -31,14 +31,13 @@ BUILT_IN: dict[Kind, Cell] = {"only_bg": {"data": "fashion-background", "correla
                               "only_fg": {"data": "fashion"}}
 BUILT_IN_TESTS: dict[Kind, dict[Tested, str]] = {"only_bg": {"own": "biased", "original": "removed"},
                                                  "only_fg": {"own": "clean", "original": "clean"}}
-
-
+IN_PAPER = ("A_1", "A_2", "A_3", "A_4", "A_avg", "F_last", "ordinary training")  # the columns of its table
 MEANING = (
     "Percent. " + STATISTICS + " A_i is the accuracy over the classes seen after task i; ordinary training is one pass "
     "over the same images, all classes shuffled together. Gain is the paper's \"Rel. Improv.\", in percent of OnlyBG's "
     "figure.")
-QUOTED = ("*Italics* are quoted from the paper, which does not say whether it tests on images of the same kind or on "
-          "the originals; its figures stand beside the former.")
+QUOTED = ("The paper does not say whether it tests on images of the same kind or on the originals; its figures stand "
+          "beside the former.")
 BUILT_IN_MEANS = ("Here OnlyBG is fashion-background, whose background always tells the class, and OnlyFG is fashion, "
                   "which has none; their originals are plain images.")
 
@@ -78,35 +77,35 @@ def series(found: Found, data: str, kind: Kind, tested: Tested) -> dict[str, Ser
 
 
 def table(found: Found, data: str) -> Table:
-    quotes = not found.scope.quick
     rows: list[list[Value]] = []
     for tested, title in TESTED.items():
         background, foreground = (series(found, data, kind, tested) for kind in NAMES)
         for number, figure in enumerate(background):
             old, new = background[figure], foreground.get(figure, {})
             effect = difference(old, new)
-            said = ["-", "-", "-", ""] if tested == "original" else paper(number, effect)
+            said = [None, None, None, ""] if tested == "original" else paper(figure, effect)
             rows.append([title if number == 0 else "", figure, *said[:3], mean(old), mean(new), effect.n, effect,
                          Percent(relative(old, new, figure)), said[3]])
     columns = [Column("ER", "label"), Column("figure", "label"), Column("OnlyBG: paper", "quoted"),
                Column("OnlyFG: paper", "quoted"), Column("gain: paper", "quoted"), Column("OnlyBG: here"),
                Column("OnlyFG: here"), Column("n"), Column("OnlyFG - OnlyBG"), Column("gain: here"),
                Column("verdict", "verdict")]
-    kept = [place for place, column in enumerate(columns) if quotes or column.kind not in ("quoted", "verdict")]
-    notes = [MEANING, *([QUOTED, EXPLAINED] if quotes else []), *stand_in_notes(found)]
-    notes += [BUILT_IN_MEANS] if data == "fashion-background" else []
+    notes = [MEANING, ITALICS, VERDICT, *stand_in_notes(found)]
+    notes.append(BUILT_IN_MEANS if data == "fashion-background" else QUOTED)
     return Table(f"Trained on backgrounds alone and on foregrounds alone, {stream_name(data)}",
-                 [columns[place] for place in kept], [[row[place] for place in kept] for row in rows], notes,
-                 suffix(found, data))
+                 columns, rows, notes, suffix(found, data))
 
 
-def paper(number: int, effect: Difference) -> list[Value]:
+def paper(figure: str, effect: Difference) -> list[Value]:
     """What the paper says of a figure, and how ours goes with it."""
-    before, after = quoted.IMPACT["only_bg"], quoted.IMPACT["only_fg"]
-    if number >= len(before):
+    if figure not in IN_PAPER:
         return [None, None, None, ""]
-    gap = (after[number].mean or 0) - (before[number].mean or 0)
-    return [before[number], after[number], Percent(quoted.IMPACT_RELATIVE[number]), word(round(gap, 1), effect)]
+    place = IN_PAPER.index(figure)
+    before, after = (quoted.IMPACT[kind][place] for kind in NAMES)
+    assert before.mean is not None
+    assert after.mean is not None
+    gap = round(after.mean - before.mean, 1)
+    return [before, after, Percent(quoted.IMPACT_RELATIVE[place]), word(gap, effect)]
 
 
 def draw(found: Found, data: str) -> "Drawing":

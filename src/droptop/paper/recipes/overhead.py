@@ -124,9 +124,6 @@ def table(found: Found, data: str) -> Table:
                Column("added, of ER: paper", "quoted"), Column("added, of ER + DropTop: paper", "quoted"),
                Column("here"), Column("added, of ER: here"), Column("added, of ER + DropTop: here"), Column("rounds"),
                Column("difference")]
-    if found.scope.quick:
-        kept = [place for place, column in enumerate(columns) if column.kind != "quoted"]
-        columns, rows = [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
     options = found.scope.config({"data": data, "method": "er", "debias": "none"}).options
     memory = "the GPU's" if options.device == "cuda" else "the most that the process takes, libraries and data included"
     notes = [f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",

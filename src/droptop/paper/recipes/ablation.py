@@ -1,0 +1,58 @@
+"""What each part of DropTop is worth: Table 3, its twin for unbiased sets (6), and other designs (5)."""
+
+from collections.abc import Callable, Mapping
+
+from droptop.paper import quoted
+from droptop.paper.claims import BIASED, UNBIASED
+from droptop.paper.exhibits import Exhibit, Mean
+from droptop.paper.found import Found
+from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.recipes.tables import REPLAY
+from droptop.paper.variants import EVERY, WHOLE, Comparison
+
+PARTS: dict[str, Cell] = {"No MF": {"debias": "no-fusion"}, "Rand Drop": {"debias": "random"},
+                          "Fixed Drop": {"debias": "fixed"}, WHOLE: {"debias": "droptop"}}
+DESIGNS: dict[str, Cell] = {"Soft Drop Mask": {"debias": "droptop", "mask": "soft"},
+                            "Common Drop Intensity": {"debias": "droptop", "per": "common"},
+                            WHOLE: {"debias": "droptop"}}
+DESIGN_NAMES = dict(zip(DESIGNS, ("soft", "common", "droptop")))
+
+
+def ablation(title: str, sets: tuple[tuple[str, str], ...], table: Mapping[str, tuple[float, ...]],
+             means: tuple[float, ...], degraded: tuple[float, ...]) -> Comparison:
+    """Quoted figures stand in the order of the variants."""
+    places = {variant: place for place, variant in enumerate(PARTS)}
+    figures = {**table, EVERY: means}
+    # The paper has "Degrad." as a negative number, of the methods' mean alone.
+    worse = {(EVERY, variant): -degraded[place] for variant, place in places.items() if variant != WHOLE}
+    return Comparison(title, PARTS, sets, ("A_avg",),
+                      lambda method, variant, figure: Mean(figures[method][places[variant]]),
+                      lambda method, variant, figure: worse.get((method, variant)), "variant")
+
+
+ON_BIASED = ablation("DropTop and variants of it, A_avg over the biased test sets", BIASED, quoted.ABLATION,
+                     quoted.ABLATION_MEAN, quoted.ABLATION_DEGRADED)
+ON_UNBIASED = ablation("DropTop and variants of it, A_avg over the unbiased test sets", UNBIASED,
+                       quoted.ABLATION_UNBIASED, quoted.ABLATION_UNBIASED_MEAN, quoted.ABLATION_UNBIASED_DEGRADED)
+DESIGN = Comparison("DropTop and other designs of it", DESIGNS, BIASED, ("A_avg", "F_last"),
+                    lambda method, variant, figure: quoted.DESIGN[DESIGN_NAMES[variant]][figure],
+                    lambda method, variant, figure: quoted.DEGRADED[DESIGN_NAMES[variant]][figure], "droptop")
+
+
+def cells(comparison: Comparison) -> Callable[[Scope], list[Block]]:
+    return lambda scope: [{"data": scope.data, "method": scope.methods} | cell for cell in comparison.variants.values()]
+
+
+def shown(comparison: Comparison) -> Callable[[Found], list[Exhibit]]:
+    return lambda found: [comparison.table(found)]
+
+
+RECIPES = (
+    Recipe("ablation", "Table 3", "no fusion, random and fixed dropping against DropTop, biased sets",
+           shown(ON_BIASED), cells(ON_BIASED), methods=REPLAY,
+           data=("split-cifar100", "split-cifar10", "split-imagenet9")),
+    Recipe("ablation-unbiased", "Table 6", "no fusion, random and fixed dropping against DropTop, unbiased sets",
+           shown(ON_UNBIASED), cells(ON_UNBIASED), methods=REPLAY, data=("split-imagenet9",)),
+    Recipe("design", "Table 5", "a soft mask and one intensity for all classes against DropTop, ER",
+           shown(DESIGN), cells(DESIGN)),
+)

@@ -1,0 +1,178 @@
+"""Why does a claim not reproduce? Every reading of the paper in which a reasonable person could choose otherwise is
+varied, one at a time, for both arms: which of them moves accuracy, forgetting, and what DropTop changes?
+
+Not a table of the paper's. ER; joint against separate forward passes also for the other replay methods.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from droptop.paper import quoted
+from droptop.paper.claims import BIASED, METHODS, gap, place, set_name, stand_in_notes, tests_of
+from droptop.paper.exhibits import ITALICS, Column, Difference, Exhibit, Figure, Mean, Table, Value
+from droptop.paper.found import Found, difference, mean
+from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.recipes.tables import REPLAY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+ARMS, FIGURES = ("none", "droptop"), ("A_avg", "F_last")
+DEFAULT = "as it is"
+SEPARATE: Cell = {"replay_forward": "separate"}
+# By name, options of both arms (the arm without DropTop has none of the layer's, and is then the default's own).
+READINGS: dict[str, Cell] = {
+    DEFAULT: {},
+    "separate forward passes": SEPARATE,
+    "attention by running statistics": {"attention_norm": "running"},
+    "stem 3x3": {"stem": "3x3"},
+    "stem 3x3/2": {"stem": "3x3/2"},
+    "stem 7x7/2": {"stem": "7x7/2"},
+    "stem 7x7/2, pooled": {"stem": "7x7/2-pool"},
+    "width 20": {"width": 20},
+    "no augmentation": {"augment": "none"},
+    "crop and resize": {"augment": "crop-resize"},
+    "probe of 64": {"probe": 64},
+    "rounding to the nearest": {"rounding": "nearest"},
+    "shift as in Algorithm 2": {"shift": "algorithm2"},
+    "p counted from each task": {"p_counter": "task"},
+    "lr 0.01": {"lr": 0.01},
+    "lr 0.03": {"lr": 0.03},
+    "lr 0.05": {"lr": 0.05},
+}
+QUICK = (DEFAULT, "separate forward passes", "attention by running statistics", "rounding to the nearest", "lr 0.03")
+
+
+def own_readings(scope: Scope, method: str) -> dict[str, Cell]:
+    """What is varied of a method."""
+    if method != "er":
+        return {DEFAULT: {}, "separate forward passes": SEPARATE}
+    return {name: READINGS[name] for name in (QUICK if scope.quick else READINGS)}
+
+
+def rows_of(found: Found, data: str) -> dict[str, tuple[Cell, Cell]]:
+    """Every row's cell, but for its arm, and that of the default it is held against; a reading that is a stream's
+    default anyway has no row of its own."""
+    scope, rows = found.scope, {}
+    for method in scope.methods:
+        base: Cell = {"data": data, "method": method}
+        usual = {scope.config(base | {"debias": arm}).fingerprint() for arm in ARMS}
+        for name, cell in own_readings(scope, method).items():
+            same = {scope.config(base | cell | {"debias": arm}).fingerprint() for arm in ARMS} == usual
+            if name == DEFAULT or not same:
+                rows[f"{METHODS[method]}, {name}"] = (base | cell, base)
+    return rows
+
+
+def study(scope: Scope) -> list[Block]:
+    return [{"data": scope.data, "method": method, "debias": ARMS} | cell for method in scope.methods
+            for cell in own_readings(scope, method).values()]
+
+
+def show(found: Found) -> list[Exhibit]:
+    rows: list[list[Value]] = []
+    for data in found.scope.data:
+        test = test_of(found, data)
+        for number, (name, (cell, base)) in enumerate(rows_of(found, data).items()):
+            for figure in FIGURES:
+                plain, debiased, effect, moved = measured(found, cell, base, test, figure)
+                rows.append([set_name(data, test) if number == 0 and figure == FIGURES[0] else "",
+                             name if figure == FIGURES[0] else "", figure,
+                             *(said(cell, test, figure) if cell == base else (None, None)), plain, debiased, effect.n,
+                             effect, *(moved if cell != base else (None, None))])
+    columns = (Column("stream, test set", "label"), Column("reading", "label"), Column("figure", "label"),
+               Column("none: paper", "quoted"), Column("DropTop: paper", "quoted"), Column("none: here"),
+               Column("DropTop: here"), Column("n"), Column("DropTop minus none: here"),
+               Column("moves none by"), Column("moves DropTop by"))
+    notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
+             "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
+             "by its figure minus the same arm's with the defaults.", ITALICS, *stand_in_notes(found)]
+    quotes = "" if found.scope.quick else "; dashed: the paper's ER (quoted)"
+    return [Table("What moves with each reading", columns, rows, notes),
+            Figure("What moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
+                   f"interval){quotes}", partial(dots, found))]
+
+
+def test_of(found: Found, data: str) -> str:
+    """The test set to show: the one that shortcuts can be trusted on."""
+    return (tests_of(found, {"data": data, "method": found.scope.methods[0], "debias": "none"}, BIASED) or ["clean"])[0]
+
+
+def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
+    """Both arms as the paper has them."""
+    where = place(cell["data"], test, figure)
+    return quoted.figure(cell["method"], "none", where), quoted.figure(cell["method"], "droptop", where)
+
+
+def measured(found: Found, cell: Cell, base: Cell, test: str,
+             figure: str) -> tuple[Mean, Mean, Difference, tuple[Difference, Difference]]:
+    """Both arms, what DropTop changes, and by how much the reading moves each arm from the default."""
+    plain, debiased = (found.series(cell | {"debias": arm}, test, figure) for arm in ARMS)
+    usual = [found.series(base | {"debias": arm}, test, figure) for arm in ARMS]
+    moved = difference(usual[0], plain), difference(usual[1], debiased)
+    return mean(plain), mean(debiased), difference(plain, debiased), moved
+
+
+# -- The figure -------------------------------------------------------------------------------------------------------
+
+
+def dots(found: Found) -> "Drawing":
+    """A block a stream, a line a reading; for each figure both arms, and beside them their difference."""
+    import matplotlib.pyplot as plt
+
+    every = {data: rows_of(found, data) for data in found.scope.data}
+    heights = [len(rows) + 1 for rows in every.values()]
+    size = (11, 0.24 * sum(heights) + 0.9 * len(every) + 0.4)
+    figure, axes = plt.subplots(len(every), 4, figsize=size, squeeze=False, height_ratios=heights, layout="constrained")
+    for line, (data, rows) in zip(axes, every.items()):
+        test = test_of(found, data)
+        for figure_name, (arms, gain) in zip(FIGURES, (line[:2], line[2:])):
+            for y, (cell, base) in enumerate(rows.values()):
+                plain, debiased, effect, _ = measured(found, cell, base, test, figure_name)
+                mark(arms, gain, y, (plain, debiased), effect)
+            if not found.scope.quick:
+                quote(arms, gain, said({"data": data, "method": "er"}, test, figure_name))
+            arms.set_xlabel(f"{figure_name} (%)")
+            gain.set_xlabel(f"{figure_name}: DropTop minus none")
+            gain.axvline(0, color="black", linewidth=0.8)
+        for ax in line:
+            ax.set(ylim=(len(rows) - 0.4, -0.6), yticks=range(len(rows)), yticklabels=[])
+        line[0].set_yticklabels(list(rows), fontsize=7)
+        line[0].set_title(set_name(data, test), loc="left")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    unique = dict(zip(labels, handles))
+    figure.legend(unique.values(), unique.keys(), loc="outside upper right", ncols=3, frameon=False)
+    return figure
+
+
+def mark(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: Difference) -> None:
+    """One line: two dots with standard errors, and a dot with an interval, filled where it excludes 0."""
+    from droptop.report.figures import DEBIASED, PLAIN
+
+    for one, colour, label, offset in zip(means, (PLAIN, DEBIASED), ("none", "DropTop"), (-0.12, 0.12)):
+        if one.mean is not None:
+            arms.errorbar(one.mean, y + offset, xerr=one.error or 0, fmt="o", color=colour, markersize=4, label=label)
+    if effect.diff is not None:
+        spread = None if effect.low is None or effect.high is None else [[effect.diff - effect.low],
+                                                                        [effect.high - effect.diff]]
+        gain.errorbar(effect.diff, y, xerr=spread, fmt="o", color=DEBIASED, markersize=4, capsize=2,
+                      markerfacecolor=DEBIASED if effect.significant else "white")
+
+
+def quote(arms: "Axes", gain: "Axes", figures: tuple[Mean | None, Mean | None]) -> None:
+    """The paper's figures as dashed lines."""
+    from droptop.report.figures import DEBIASED, PLAIN
+
+    before, after = figures
+    if before is None or after is None or before.mean is None or after.mean is None:
+        return
+    for value, colour in ((before.mean, PLAIN), (after.mean, DEBIASED)):
+        arms.axvline(value, color=colour, linestyle="--", linewidth=1, label="paper (quoted)")
+    gain.axvline(gap(before, after), color=DEBIASED, linestyle="--", linewidth=1)
+
+
+RECIPES = (
+    Recipe("readings", "Beyond the paper", "readings of it varied one at a time for both arms: which of them matter?",
+           show, study, methods=REPLAY, data=("split-cifar10", "split-tiny-imagenet9")),
+)

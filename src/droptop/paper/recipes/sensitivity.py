@@ -1,0 +1,110 @@
+"""How much depends on each hyperparameter: appendix D, one of them varied at a time, ER and DER++.
+
+The paper's figure has no numbers; what it says in words stands in the notes. It does not name the stream either; its
+defaults' figures are those of Split CIFAR-10.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from droptop.paper.claims import BIASED, METHODS, stand_in_notes, stream_name, tests_of
+from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
+from droptop.paper.found import Found, difference, mean
+from droptop.paper.recipe import Block, Cell, Recipe, Scope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+GAMMAS = (2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5)
+# By symbol: the values tried and the options that each stands for.
+VARIED: dict[str, dict[float, Cell]] = {
+    "kappa_0 (%)": {value: {"kappa_0": value} for value in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)},
+    "gamma (%)": {value: {"gamma": value, "kappa_0": min(5.0, value)} for value in GAMMAS},
+    "alpha": {value: {"alpha": value} for value in (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)},
+    "p": {value: {"period": value} for value in (1, 2, 3, 4, 5)},
+}
+DEFAULTS = {"kappa_0 (%)": 5.0, "gamma (%)": 5.0, "alpha": 0.9, "p": 3}
+SAID = ("The paper (appendix D, in words): accuracy is about the same for every kappa_0; it begins to drop beyond "
+        "gamma = 7.5%, and at 17.5% nothing is left of the gain; it is as high for every alpha above 0.85, and for every p "
+        "from 3.")
+
+
+def study(scope: Scope) -> list[Block]:
+    base = {"data": scope.data, "method": scope.methods}
+    return [base | {"debias": "none"}, *(base | {"debias": "droptop"} | cell
+                                         for cells in VARIED.values() for cell in thinned(cells, scope).values())]
+
+
+def thinned(cells: dict[float, Cell], scope: Scope) -> dict[float, Cell]:
+    """All values; in a quick look the ends and the middle."""
+    values = list(cells)
+    kept = (values[0], values[len(values) // 2], values[-1]) if scope.quick else values
+    return {value: cells[value] for value in kept}
+
+
+def show(found: Found) -> list[Exhibit]:
+    rows: list[list[Value]] = []
+    for data in found.scope.data:
+        for method in found.scope.methods:
+            base: dict[str, Any] = {"data": data, "method": method}
+            test = (tests_of(found, base | {"debias": "none"}, BIASED) or ["clean"])[0]
+            plain = found.series(base | {"debias": "none"}, test, "A_avg")
+            rows.append([f"{stream_name(data)}, {METHODS[method]}", "none", "", mean(plain), len(plain), None, None])
+            for symbol, cells in VARIED.items():
+                whole = found.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
+                for value, cell in thinned(cells, found.scope).items():
+                    own = found.series(base | {"debias": "droptop"} | cell, test, "A_avg")
+                    rows.append(["", symbol, f"{value:g}", mean(own), len(own), difference(plain, own),
+                                 None if value == DEFAULTS[symbol] or not whole else difference(whole, own)])
+    columns = (Column("stream, method", "label"), Column("varied", "label"), Column("value", "label"), Column("A_avg"),
+               Column("n"), Column("to none"), Column("to the default"))
+    notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
+             "two-sided p-values. With gamma, kappa_0 is min(5, gamma).", SAID, *stand_in_notes(found)]
+    figures = [Figure(f"Average accuracy on {stream_name(data)} as one hyperparameter of DropTop varies (mean and "
+                      "standard error; dashed: the default; band: without DropTop)", partial(panels, found, data),
+                      suffix="" if len(found.scope.data) == 1 else data.replace(":", "-").replace("/", "-"))
+               for data in found.scope.data]
+    return [Table("Sensitivity to DropTop's hyperparameters", columns, rows, notes), *figures]
+
+
+def panels(found: Found, data: str) -> "Drawing":
+    """A column a hyperparameter, a row a method."""
+    import matplotlib.pyplot as plt
+
+    methods = found.scope.methods
+    figure, axes = plt.subplots(len(methods), len(VARIED), figsize=(2.5 * len(VARIED) + 0.6, 2.1 * len(methods) + 0.6),
+                                sharey="row", squeeze=False, layout="constrained")
+    for row, method in zip(axes, methods):
+        for ax, symbol in zip(row, VARIED):
+            panel(ax, found, {"data": data, "method": method}, symbol)
+        row[0].set_ylabel(f"{METHODS[method]}: A_avg (%)")
+    for ax, symbol in zip(axes[-1], VARIED):
+        ax.set_xlabel(symbol)
+    return figure
+
+
+def panel(ax: "Axes", found: Found, base: Cell, symbol: str) -> None:
+    from droptop.report.figures import DEBIASED, PLAIN
+
+    test = (tests_of(found, base | {"debias": "none"}, BIASED) or ["clean"])[0]
+    plain = mean(found.series(base | {"debias": "none"}, test, "A_avg"))
+    if plain.mean is not None:
+        error = plain.error or 0
+        ax.axhspan(plain.mean - error, plain.mean + error, color=PLAIN, alpha=0.3, linewidth=0)
+        ax.axhline(plain.mean, color=PLAIN, linewidth=1)
+    cells = thinned(VARIED[symbol], found.scope)
+    means = {value: mean(found.series(base | {"debias": "droptop"} | cell, test, "A_avg"))
+             for value, cell in cells.items()}
+    there = {value: one for value, one in means.items() if one.mean is not None}
+    ax.errorbar(np.array(list(there)), [one.mean for one in there.values()],  # type: ignore[arg-type]
+                [one.error or 0 for one in there.values()], color=DEBIASED, marker="o", markersize=3.5, capsize=2)
+    ax.axvline(DEFAULTS[symbol], color="black", linestyle="--", linewidth=0.8, alpha=0.4)
+
+
+RECIPES = (
+    Recipe("sensitivity", "Figure 7", "kappa_0, gamma, alpha and p varied one at a time, ER and DER++", show, study,
+           methods=("er", "derpp"), quick_data=("fashion",), quick={"history": 2}),
+)

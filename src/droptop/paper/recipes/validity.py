@@ -1,0 +1,163 @@
+"""Is one model enough to compare two directions? Figure 5: kappa as one model adjusts it, and as a reference of two
+models does, each of which trains in one direction alone.
+
+Every class is decided on after 2 * p * l steps, again and again; a decision is up, down or none. The paper says that
+82.1% of the adjustments coincide and not whether decisions for none are counted, so both shares are given.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from droptop.paper import quoted
+from droptop.paper.claims import stand_in_notes, stream_name
+from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Table, Value
+from droptop.paper.found import Found, difference, mean
+from droptop.paper.recipe import Block, Cell, Recipe, Scope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+ONE: Cell = {"debias": "droptop", "reference": False}
+TWO: Cell = {"debias": "droptop", "reference": True}
+MOST = 10  # classes with a panel each
+
+Changes = dict[tuple[int, str], float]  # kappa by step and class, where it changed
+
+
+class Agreement(NamedTuple):
+    """Counts of decisions, of changes that either version made, and of those that both made alike."""
+
+    decisions: int
+    changes: int
+    alike: int
+
+    @property
+    def of_decisions(self) -> float | None:
+        return 100 * (1 - (self.changes - self.alike) / self.decisions) if self.decisions else None
+
+    @property
+    def of_changes(self) -> float | None:
+        return 100 * self.alike / self.changes if self.changes else None
+
+
+def changes(lines: Sequence[dict[str, Any]]) -> Changes:
+    """Every change of kappa in a metrics.jsonl."""
+    return {(line["step"], group): kappa for line in lines for group, kappa in line.get("kappa", {}).items()}
+
+
+def directions(moved: Changes, first: float) -> dict[tuple[int, str], bool]:
+    """Whether each change was up."""
+    now: dict[str, float] = {}
+    found = {}
+    for (step, group), kappa in sorted(moved.items()):
+        found[step, group] = kappa > now.get(group, first)
+        now[group] = kappa
+    return found
+
+
+def agreement(one: Changes, two: Changes, first: float, starts: dict[str, int], last: int, every: int) -> Agreement:
+    """How often both versions decided alike; a class that arrives at `start` is decided on every so many steps."""
+    up_one, up_two = directions(one, first), directions(two, first)
+    either = up_one.keys() | up_two.keys()
+    alike = sum(place in up_one and place in up_two and up_one[place] == up_two[place] for place in either)
+    decisions = sum((last - start) // every for start in starts.values())
+    return Agreement(max(decisions, len(either)), len(either), alike)
+
+
+def study(scope: Scope) -> list[Block]:
+    return [{"data": scope.data, "method": scope.methods} | arm for arm in (ONE, TWO)]
+
+
+def pairs(found: Found, data: str, method: str) -> dict[int, Agreement]:
+    """The agreement of every seed that both versions have."""
+    cells = [{"data": data, "method": method} | arm for arm in (ONE, TWO)]
+    droptop = found.scope.config(cells[0]).droptop
+    assert droptop is not None
+    intensity = droptop.intensity
+    counted = {}
+    for seed, result in found.of(cells[0]).items():
+        if seed not in found.of(cells[1]):
+            continue
+        one, two = (found.lines(cell, seed) for cell in cells)
+        ends = [0] + [line["step"] for line in one if line.get("task_end")]
+        starts = {str(group): ends[task] for task, groups in enumerate(result["tasks"]) for group in groups}
+        counted[seed] = agreement(changes(one), changes(two), min(droptop.kappa_0, droptop.gamma), starts,
+                                  one[-1]["step"], 2 * intensity.period * intensity.history)
+    return counted
+
+
+def show(found: Found) -> list[Exhibit]:
+    rows: list[list[Value]] = []
+    figures: list[Exhibit] = []
+    for data in found.scope.data:
+        for method in found.scope.methods:
+            counted = pairs(found, data, method)
+            cells = [{"data": data, "method": method} | arm for arm in (ONE, TWO)]
+            test = next(iter(found.tests(cells[0])), "clean")
+            shares = [{seed: share for seed, own in counted.items() if (share := getattr(own, name)) is not None}
+                      for name in ("of_decisions", "of_changes")]
+            one, two = (found.series(cell, test, "A_avg") for cell in cells)
+            made = mean({seed: float(own.changes) for seed, own in counted.items()})
+            rows += [[stream_name(data), "decisions alike, of all", quoted.AGREEMENT, mean(shares[0]), len(shares[0]),
+                      None],
+                     ["", "changes alike, of those that either made", None, mean(shares[1]), len(shares[1]), None],
+                     ["", "changes that either made, a seed", None, made, made.n, None],
+                     ["", f"A_avg of one model ({test})", quoted.ONE_MODEL, mean(one), len(one), None],
+                     ["", f"A_avg of two ({test})", quoted.TWO_MODELS, mean(two), len(two), difference(one, two)]]
+            if counted:
+                seed = min(counted)
+                figures.append(Figure(f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the "
+                                      "reference of two", partial(histories, found, cells, seed),
+                                      suffix="" if len(found.scope.data) == 1 else data))
+    columns = (Column("stream", "label"), Column("figure", "label"), Column("paper", "quoted"), Column("here"),
+               Column("n"), Column("two models minus one: here"))
+    return [Table("One model against the two-model reference", columns, rows, [
+        "Percent, mean ± standard error over n seeds. Decisions are up, down or none, one a class every 2 p l steps; "
+        "whether the paper's 82.1% counts those for none it does not say.", ITALICS, *stand_in_notes(found)]), *figures]
+
+
+def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
+    """A panel a class: kappa' of either version over the steps."""
+    import matplotlib.pyplot as plt
+
+    from droptop.report.figures import DEBIASED, PLAIN
+
+    config, result = found.scope.config(cells[0]), found.of(cells[0])[seed]
+    assert config.droptop is not None
+    first = min(config.droptop.kappa_0, config.droptop.gamma)
+    taught = [(group, task) for task, groups in enumerate(result["tasks"]) for group in groups][:MOST]
+    across = -(-len(taught) // 2)
+    figure, axes = plt.subplots(2, across, figsize=(2.1 * across + 0.6, 3.6), sharex=True, sharey=True, squeeze=False,
+                                layout="constrained")
+    lines = [found.lines(cell, seed) for cell in cells]
+    ends = [0] + [line["step"] for line in lines[0] if line.get("task_end")]
+    for ax, (group, task) in zip(axes.flat, taught):
+        for own, colour, label in zip(lines, (DEBIASED, PLAIN), ("one model", "two models")):
+            curve(ax, changes(own), str(group), (ends[task], ends[-1]), first, colour, label)
+        ax.set_title(result["classes"][group])
+        for end in ends[1:]:
+            ax.axvline(end, color="black", alpha=0.15, linewidth=0.8)
+    for ax in axes.flat[len(taught):]:
+        ax.set_axis_off()
+    for row in axes:
+        row[0].set_ylabel("kappa' (%)")
+    for ax in axes[-1]:
+        ax.set_xlabel("step")
+    axes[0][0].legend(frameon=False, fontsize=7)
+    return figure
+
+
+def curve(ax: "Axes", moved: Changes, group: str, span: tuple[int, int], first: float, colour: str, label: str) -> None:
+    """kappa of one class from its task to the end."""
+    own = sorted((step, kappa) for (step, of), kappa in moved.items() if of == group)
+    steps, values = zip((span[0], first), *own)
+    ax.step([*steps, span[1]], [*values, values[-1]], where="post", color=colour, label=label, linewidth=1.4,
+            linestyle="-" if label == "one model" else "--")
+
+
+RECIPES = (
+    Recipe("validity", "Figure 5", "kappa as one model adjusts it against a reference of two models, ER", show, study,
+           quick={"period": 1, "history": 2, "significance": 0.3}),
+)

@@ -1,0 +1,92 @@
+"""The other table of the paper: DropTop against variants of itself, perhaps averaged over test sets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from droptop.paper.claims import METHODS, STANDS_FOR, set_name, stand_in_notes
+from droptop.paper.exhibits import ITALICS, VERDICT, Column, Mean, Percent, Table, Value
+from droptop.paper.found import Found, Series, average, difference, mean
+from droptop.paper.recipe import Cell
+from droptop.paper.verdict import word
+
+WHOLE = "DropTop"  # the variant that the others are held against
+EVERY = "mean"  # of all methods, among them
+COLUMNS = (Column("method", "label"), Column("variant", "label"), Column("figure", "label"), Column("paper", "quoted"),
+           Column("to DropTop: paper", "quoted"), Column("worse by: paper", "quoted"), Column("here"), Column("n"),
+           Column("to DropTop: here"), Column("worse by: here"), Column("verdict", "verdict"))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Variants by name as options of their cells, the test sets they are averaged over, and what the paper says."""
+
+    title: str
+    variants: dict[str, Cell]
+    sets: Sequence[tuple[str, str]]
+    figures: Sequence[str]
+    paper: Callable[[str, str, str], Mean | None]  # by method (or EVERY), variant, figure
+    worse: Callable[[str, str, str], float | None]  # the same: by how many percent worse than DropTop
+    percent_of: Literal["variant", "droptop"]  # what the paper divides by
+
+    def table(self, found: Found) -> Table:
+        methods = found.scope.methods
+        used = self.shared(found)
+        series = {(method, variant, figure): average(found.series(cell | {"data": data, "method": method}, test, figure)
+                                                     for data, test in used)
+                  for method in methods for variant, cell in self.variants.items() for figure in self.figures}
+        if len(methods) > 1:
+            series |= {(EVERY, variant, figure): average(series[method, variant, figure] for method in methods)
+                       for variant in self.variants for figure in self.figures}
+        rows = []
+        for method in (*methods, EVERY) if len(methods) > 1 else methods:
+            for number, variant in enumerate(self.variants):
+                for place, figure in enumerate(self.figures):
+                    own, whole = series[method, variant, figure], series[method, WHOLE, figure]
+                    rows.append([METHODS.get(method, method) if number == place == 0 else "",
+                                 variant if place == 0 else "", figure,
+                                 *self.row((method, variant, figure), own, whole)])
+        over = ", ".join(set_name(*one) for one in used) or "nothing"
+        return Table(self.title, COLUMNS, rows, [
+            f"Percent, mean ± standard error over n seeds, of each seed's mean over: {over}. A difference is the "
+            "variant minus DropTop, paired by seed, with its 95% interval and two-sided p-value; **bold** where "
+            f"p < 0.05 (in the CSV also corrected, p_holm). Worse by: in percent of the {self.divisor}'s own figure, "
+            "as the paper's is.",
+            ITALICS, VERDICT, *stand_in_notes(found)])
+
+    @property
+    def divisor(self) -> str:
+        return "variant" if self.percent_of == "variant" else WHOLE
+
+    def shared(self, found: Found) -> list[tuple[str, str]]:
+        """The test sets that there is something of for every method and variant; all of a stream that is not known."""
+        sets = []
+        for data in found.scope.data:
+            cells = [cell | {"data": data, "method": method} for cell in self.variants.values()
+                     for method in found.scope.methods]
+            there = [test for test in found.tests(cells[0]) if all(test in found.tests(cell) for cell in cells)]
+            known = [test for name, test in self.sets if name == STANDS_FOR.get(data, data)]
+            sets += [(data, test) for test in there if test in known or not known]
+        return sets
+
+    def row(self, key: tuple[str, str, str], own: Series, whole: Series) -> list[Value]:
+        """One variant: as the paper has it, as measured, and the word."""
+        method, variant, figure = key
+        paper, best = self.paper(*key), self.paper(method, WHOLE, figure)
+        effect = difference(whole, own)
+        if variant == WHOLE:
+            return [paper, None, None, mean(own), len(own), None, None, ""]
+        gap = None
+        if paper is not None and best is not None and paper.mean is not None and best.mean is not None:
+            gap = round(paper.mean - best.mean, 1)
+        return [paper, None if gap is None else f"{gap:+.1f}", Percent(self.worse(*key)), mean(own), effect.n, effect,
+                Percent(self.percent(own, whole, figure)), "" if gap is None else word(gap, effect)]
+
+    def percent(self, own: Series, whole: Series, figure: str) -> float | None:
+        """By how many percent the variant is worse than DropTop."""
+        a, b = mean(own).mean, mean(whole).mean
+        if a is None or b is None:
+            return None
+        loss = a - b if figure == "F_last" else b - a
+        base = a if self.percent_of == "variant" else b
+        return 100 * loss / base if base else None
