@@ -1,10 +1,14 @@
 """The arithmetic of recipes that measure something of their own, on hand-made runs."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
+from droptop import BadRequest, Samples
+from droptop.config import configure
 from droptop.paper.exhibits import Difference
 from droptop.paper.found import Found
 from droptop.paper.recipe import Recipe, Scope
@@ -156,6 +160,22 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
     assert [str(cell) for cell in table.rows[0]] == [
         "3", "5.0 ± 0.0", "100.0 ± 0.0", "+95.0 (+95.0 to +95.0), p < 0.001", "100.0 ± 0.0",
         "+0.0 (+0.0 to +0.0), p = 1.000", "2"]
+
+
+def test_the_background_is_what_foregrounds_leave_black(monkeypatch):
+    x = torch.zeros(4, 3, 4, 4, dtype=torch.uint8)
+    x[:, 1, :2] = 200  # the upper half is foreground
+    x[3] = 5  # nearly black, as a JPEG has it
+    stream = SimpleNamespace(tasks=((1, 0),), tests={"only_fg": Samples(x, torch.tensor([0, 0, 1, 1]))})
+    monkeypatch.setattr(attention, "build_stream", lambda config, seed: stream)
+    maps = Maps(np.zeros((0, 1, 1, 3)), [], np.array([1, 0, 1]), None, [Moment(1, 0, np.zeros((3, 2, 2)), None)])
+    covered = attention.background(configure("fashion"), maps, 0)  # rows 2, 0, 3: a class each in turn
+    assert covered.tolist() == [[[0, 0], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [1, 1]]]
+    with pytest.raises(BadRequest, match="not those of the originals"):
+        attention.background(configure("fashion"), maps._replace(labels=np.array([0, 1, 0])), 0)
+    stream.tests = {}
+    with pytest.raises(BadRequest, match="nobody knows where the shortcut of fashion is"):
+        attention.background(configure("fashion"), maps, 0)
 
 
 # -- features ---------------------------------------------------------------------------------------------------------
