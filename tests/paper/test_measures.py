@@ -45,6 +45,8 @@ LINES = [{"step": 5, "eval": {"biased": evaluation(1, 2, -1, -1)}}, {"step": 6},
 def test_accuracy_of_either_task_while_the_second_is_learned():
     assert colours.curve(LINES, "biased", 0) == {5: 85, 10: 65}
     assert colours.curve(LINES, "biased", 1) == {5: 5, 10: 75}
+    curve = {5: 85.0, 10: 65.0, 15: 72.0}
+    assert [colours.summed_up(curve, figure) for figure in colours.FIGURES["b"]] == [74, 65, 72]
 
 
 def test_the_colourings_are_the_paper_s():
@@ -130,6 +132,7 @@ def test_costs_are_read_from_the_notebook(tmp_path):
     assert [str(cell) for cell in table.rows[5]] == [
         "", "ER + DropTop, probe of the whole memory", "17.0 ± 0.6", "54.5%", "35.3%", "3",
         "+6.0 (+6.0 to +6.0), p < 0.001"]
+    assert overhead.peak_mib() > 50  # of a process with torch in it
     names = {overhead.key(found, "fashion-sticker", arm, 0) for arm in costs}
     assert len(names) == 3  # a name says all that its value depends on
 

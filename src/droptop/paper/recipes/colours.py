@@ -34,6 +34,9 @@ MEANING = (
     "3 green; tested on images coloured in the same way. *Yes*: lower than both plain and one-coloured images, p < "
     "0.05; *than plain* or *than one colour*: than these alone. The paper shows curves and gives no figures to quote.")
 
+MEAN, LOWEST, LAST = "mean while task 2 is learned", "lowest", "at its end"
+FIGURES = {"a": (MEAN, LAST), "b": (MEAN, LOWEST, LAST)}  # what is being learned is lowest at 0
+
 Curve = dict[int, float]  # accuracy by steps of the second task
 
 
@@ -66,17 +69,17 @@ def curves(found: Found, data: str, colouring: str, task: int) -> dict[int, Curv
     return {seed: curve(found.lines(own, seed), found.tests(own)[0], task) for seed in found.of(own)}
 
 
+def summed_up(curve: Curve, figure: str) -> float:
+    values = list(curve.values())
+    return {MEAN: float(np.mean(values)), LOWEST: min(values), LAST: values[-1]}[figure]
+
+
 def table(found: Found, data: str) -> Table:
-    figures = {"mean while task 2 is learned": lambda c: float(np.mean(list(c.values()))),
-               "lowest after its first tenth": lambda c: min(list(c.values())[len(c) // 10:]),
-               "at its end": lambda c: list(c.values())[-1]}
     rows: list[list[Value]] = []
     for name, task in WATCHED.items():
         by_colour = {colouring: curves(found, data, colouring, task) for colouring in ("plain", "one", name)}
-        for number, (figure, value) in enumerate(figures.items()):
-            if name == "a" and figure.startswith("lowest"):
-                continue  # what is being learned begins at 0
-            series: dict[str, Series] = {colouring: {seed: value(own) for seed, own in by_seed.items()}
+        for number, figure in enumerate(FIGURES[name]):
+            series: dict[str, Series] = {colouring: {seed: summed_up(own, figure) for seed, own in by_seed.items()}
                                          for colouring, by_seed in by_colour.items()}
             against = [difference(series[other], series[name]) for other in ("plain", "one")]
             rows.append([TITLES[name] if number == 0 else "", figure, *(mean(own) for own in series.values()),

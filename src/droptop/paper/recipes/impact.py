@@ -69,7 +69,7 @@ def study(scope: Scope) -> list[Block]:
 def series(found: Found, data: str, kind: Kind, tested: Tested) -> dict[str, Series]:
     """Every figure by seed: accuracy after each task, their mean, forgetting, and ordinary training's accuracy."""
     own, test = cell(found.scope, data, kind), test_of(data, kind, tested)
-    curves = {seed: result["tests"][test]["A"] for seed, result in found.of(own).items()}
+    curves = {seed: result["tests"][test]["A"] for seed, result in found.of(own).items() if test in result["tests"]}
     after = {f"A_{task + 1}": {seed: curve[task] for seed, curve in curves.items()}
              for task in range(max(map(len, curves.values()), default=0))}
     return {**after, "A_avg": found.series(own, test, "A_avg"), "F_last": found.series(own, test, "F_last"),

@@ -8,7 +8,10 @@ Our default probe runs over the whole memory; the paper's count of (p + 1) / p f
 it runs over a batch, which `--probe` can do: a row of its own.
 """
 
+import resource
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +31,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "ER + DropTop, probe of a batch": {"debias": "droptop", "probe": 64},
     "ER + DropTop, probe of the whole memory": {"debias": "droptop"},
 }
-PLAIN, BATCH, WHOLE = ARMS
+PLAIN, BATCH, _ = ARMS
 MEANING = ("What is added is given in percent of ER's figure and, as the paper does, of that with DropTop. The paper's "
            "count of (p + 1) / p forward passes a step is that of a probe of one batch; the probe of the whole memory "
            "is this package's default.")
@@ -45,20 +48,23 @@ def config(found: Found, data: str, arm: str) -> Config:
 
 def key(found: Found, data: str, arm: str, number: int) -> str:
     """Says all that a time depends on."""
-    return f"{config(found, data, arm).fingerprint()[:10]} {data}, {arm}, round {number + 1}"
+    return f"{config(found, data, arm).fingerprint()[:10]} {data}, {arm}, {steps(found)} steps, round {number + 1}"
 
 
 def rounds(found: Found) -> range:
     return range(QUICK_ROUNDS if found.scope.quick else ROUNDS)
 
 
+def steps(found: Found) -> int:
+    return QUICK_STEPS if found.scope.quick else STEPS
+
+
 def measure(found: Found, notes: Notebook) -> None:
     """Times whatever was not timed yet."""
-    steps = QUICK_STEPS if found.scope.quick else STEPS
     for data in found.scope.data:
         for number in rounds(found):
             for arm in ARMS:
-                notes.once(key(found, data, arm, number), partial(alone, config(found, data, arm), steps))
+                notes.once(key(found, data, arm, number), partial(alone, config(found, data, arm), steps(found)))
 
 
 def alone(config: Config, steps: int) -> dict[str, float]:
@@ -83,10 +89,13 @@ def cost(config: Config, steps: int) -> dict[str, float]:
 
 
 def peak_mib() -> float:
-    """The most that this process took since it was last asked, as Linux counts."""
-    [peak] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-    Path("/proc/self/clear_refs").write_text("5")  # from here on
-    return int(peak.split()[1]) / 2**10
+    """The most that this process took since it was last asked; where the system cannot count anew, since it began."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    with suppress(OSError):  # Linux: what was taken by this process alone, and from here on
+        [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+        peak = int(line.split()[1]) / 2**10
+        Path("/proc/self/clear_refs").write_text("5")
+    return peak
 
 
 # -- Shown ------------------------------------------------------------------------------------------------------------
