@@ -130,7 +130,7 @@ def test_costs_are_read_from_the_notebook(tmp_path):
                              lambda cost=cost, number=number: {"ms": cost + number, "mib": 100.0})
     table = overhead.table(found, "fashion-sticker").measured()
     assert [str(cell) for cell in table.rows[5]] == [
-        "", "ER + DropTop, probe of the whole memory", "17.0 ± 0.6", "54.5%", "35.3%", "3",
+        "", "ER + DropTop, probe of the whole memory", "16.5 ± 0.5", "57.1%", "36.4%", "2",
         "+6.0 (+6.0 to +6.0), p < 0.001"]
     assert overhead.peak_mib() > 50  # of a process with torch in it
     names = {overhead.key(found, "fashion-sticker", arm, 0) for arm in costs}

@@ -38,7 +38,7 @@ MEANING = ("What is added is given in percent of ER's figure and, as the paper d
 QUOTED = ("*Italics* are quoted from the paper or follow from what it gives, on an RTX 2080 Ti: its 13.62% of time is "
           "6.71 of 49.26 minutes, and 15.8% of ER's 42.55. Its ablation's \"Degrad.\" divides by the variant in the "
           "same way.")
-ROUNDS, QUICK_ROUNDS = 5, 3
+ROUNDS, QUICK_ROUNDS = 5, 2
 STEPS, QUICK_STEPS = 60, 12
 
 
