@@ -13,7 +13,7 @@ from droptop.streams import STREAMS
 # One value other than the default for every option there is; a new option must be added here.
 OTHER = {
     "seeds": 3, "first_seed": 4, "threads": 2, "limit": 100, "eval_every": 7, "checkpoint_seconds": 1.5, "maps": 16,
-    "log": "csv",
+    "maps_seeds": 2, "log": "csv",
     "precision": "bf16", "graphs": False, "compile": True, "parallel": 4, "deterministic": True,
     "stream.tasks": 2, "stream.class_order": "random", "stream.split": "0,1/bag,boot", "stream.imbalance": 10.0,
     "stream.label_noise": 20.0, "stream.blurry": 30.0, "stream.batch": 10, "stream.drop_last": False,

@@ -27,7 +27,7 @@ from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
 # What no result depends on.
-FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "log")
+FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds", "log")
 SECTIONS = ("stream", "net", "learner", "droptop")
 
 
@@ -72,6 +72,8 @@ class RunOptions:
     """Least time between checkpoints; they are rarer where writing one takes long."""
     maps: int = 64
     """Test images on which the first seed records, twice a task, where its model looks; 0: none."""
+    maps_seeds: int = 1
+    """How many seeds record that."""
     log: str | None = None
     """Trackers that follow every seed, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS."""
 
@@ -86,6 +88,7 @@ class RunOptions:
         require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
                 self.checkpoint_seconds)
         require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
+        require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
         trackers.names(self.log)  # refuses what is no name
         if methods.own.is_file(self.method):  # a run goes on from whatever folder it is asked to

@@ -200,10 +200,11 @@ class SeedRun:
         return found
 
     def onlooker(self, stream: Stream) -> Onlooker | None:
-        """Watches a run's first seed, where there is more than one image to look at."""
-        if self.seed != self.config.seeds[0] or self.config.options.maps == 0:
+        """Watches a run's first seeds, where there is more than one image to look at."""
+        options = self.config.options
+        if self.seed not in self.config.seeds[: options.maps_seeds] or options.maps == 0:
             return None
-        onlooker = Onlooker(self.folder / "maps", stream, self.config.options.maps)
+        onlooker = Onlooker(self.folder / "maps", stream, options.maps)
         return onlooker if len(onlooker.samples) > 1 else None
 
     def save(self, learner: Learner, position: Position) -> None:
