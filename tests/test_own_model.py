@@ -85,6 +85,7 @@ def test_gss_sees_through_layers_that_write_over_others():
     ({"model": ResNet(classes=5)}, r"model gives \(5,\) a sample, not 4 logits"),
     ({"model": nn.Identity()}, "first takes the name of a submodule"),
     ({"model": ResNet(dropout=0.5)}, "draws at random .* droptop.attach"),
+    ({"stream": Spec((1, 16, 16), tuple("abcd"))}, r"model does not take images of \(1, 16, 16\): Given groups=1"),
     ({"first": None}, "model takes first and last"),
     ({"last": "layr4"}, "last takes .* has layer4"),
     ({"width": 8}, "--width is for nets that droptop builds"),
@@ -101,6 +102,14 @@ def test_what_cannot_be_met(options, says):
     with pytest.raises(BadRequest, match=says):
         make_learner(**given)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_model_that_somebody_put_into_eval_mode_does_not_learn_undebiased():
+    model = ResNet()
+    learner = make_learner("er", SPEC, model=model, **NAMES, memory=20, memory_batch=4)
+    model.eval()
+    with pytest.raises(BadRequest, match="in eval mode"):
+        feed(learner, toy_batches(1))
 
 
 def test_a_backbone_needs_no_names():

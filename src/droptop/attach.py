@@ -14,6 +14,7 @@ a map may look like says `nets/layout.py`; what a pass costs and leaves behind, 
 compile     before or after: `torch.compile(model)` breaks its graph at the model's entry and end and at `first`, and
             only while there are labels; the attention pass runs eagerly. `fullgraph=True` is an error then.
 copies      of the model (deepcopy, pickle) are plain models; a copy of the layer comes with a copy of the model.
+recomputing (activation checkpointing) is for what comes after `first`: in the backward pass there are no labels.
 parallel    in DistributedDataParallel every process has a layer of its own, with labels, memory and intensities of its
             own (give each its own seed). nn.DataParallel is refused.
 """
@@ -138,14 +139,14 @@ class Attached:
         if len(x) != len(y):
             raise BadBatch(f"the memory has {len(x)} images and {len(y)} labels")
         self.follow()
-        intensity, classify = self.debias.intensity, self.classify or self.model
+        intensity, classify = self.debias.intensity, self.classify or self.taps.model
         if 0 < intensity.config.probe < len(y):
             keys = torch.rand(len(y), generator=self.debias.generator, device=self.device)
             rows = keys.topk(intensity.config.probe).indices
             x, y = x[rows.to(x.device)], y[rows.to(y.device)]
         y = y.to(self.device, torch.int64)
         losses = [torch.zeros(0, dtype=torch.float64, device=self.device)]
-        with evaluating(self.model):
+        with evaluating(self.taps.model):
             for images, labels in zip(x.split(CHUNK), y.split(CHUNK)) if len(y) else ():
                 losses.append(F.cross_entropy(classify(images.to(self.device)), labels, reduction="none").double())
         there = torch.ones_like(y, dtype=torch.bool)

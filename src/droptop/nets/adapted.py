@@ -2,9 +2,12 @@
 
     learner = droptop.make_learner("er", stream, model=resnet18(num_classes=10), first="maxpool", last="layer4")
 
-The learner trains this very model, from the weights that it has. It must give one logit a class and draw nothing at
-random: what dropout draws is no part of a learner's state, and the learner could not resume exactly.
+The learner trains this very model, from the weights that it has, and it is the learner's from then on: its mode, too.
+It must give one logit a class and draw nothing at random: what dropout draws is no part of a learner's state, and the
+learner could not resume exactly.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +37,9 @@ class Adapted(Backbone):
                 looks: AttentionNorm | None = "batch") -> Tensor:
         if change is None:
             return self.net(x)
+        if not self.net.training:
+            raise BadRequest("the model is in eval mode, in which nothing is dropped: train() it before it learns on, "
+                             "and ask learner.predict")
         taps = self.taps()
         with taps.installed(), taps.changing(change, looks):
             return self.net(x)
@@ -57,12 +63,7 @@ def adapt(model: nn.Module, first: str | None, last: str | None, layout: Layout,
                          "and the last one")
     else:
         backbone = Adapted(model, first, last, layout)
-    x = torch.zeros(2, *shape, device=next((weight.device for weight in model.parameters()), None))
-    states = [torch.get_rng_state] if x.device.type == "cpu" else [torch.get_rng_state, torch.cuda.get_rng_state]
-    with torch.random.fork_rng([x.device] if x.is_cuda else []), torch.no_grad(), untracked(model):
-        before = [state() for state in states]
-        logits = backbone.train()(x)
-        drew = not all(torch.equal(old, state()) for old, state in zip(before, states))
+    logits, drew = _tried(backbone, shape)
     if not isinstance(logits, Tensor) or logits.shape != (2, classes):
         found = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
         raise BadRequest(f"model gives {found} a sample, not {classes} logits, one a class of the stream")
@@ -70,3 +71,20 @@ def adapt(model: nn.Module, first: str | None, last: str | None, layout: Layout,
         raise BadRequest("model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
                          "resume exactly: set their rates to 0, or take droptop.attach in a loop of your own")
     return backbone
+
+
+def _tried(model: Backbone, shape: tuple[int, int, int]) -> tuple[Any, bool]:
+    """What two black images give in training mode, and whether that drew anything at random."""
+    x = torch.zeros(2, *shape, device=next((weight.device for weight in model.parameters()), None))
+    on_gpu = [x.device] if x.is_cuda else []
+
+    def states() -> list[Tensor]:
+        return [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in on_gpu)]
+
+    with torch.random.fork_rng(on_gpu), torch.no_grad(), untracked(model):
+        before = states()
+        try:
+            logits = model.train()(x)
+        except RuntimeError as error:
+            raise BadRequest(f"model does not take images of {shape}: {str(error).splitlines()[0]}") from error
+        return logits, not all(map(torch.equal, before, states()))
