@@ -6,8 +6,10 @@ import re
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import nn
 
-from droptop import BadRequest, DroptopError, export
+from droptop import BadRequest, DroptopError, export, make_learner
 from droptop.cli import main
 from droptop.config import configure
 from droptop.engine import export as exporting
@@ -73,6 +75,16 @@ def test_weights_alone(tmp_path):
     with safe_open(prompts, "pt") as file:
         names = set(file.keys())
     assert {"blocks.0.attn.qkv.weight", "head.weight", "cls_token", "prompts.keys"} <= names
+
+
+def test_a_model_of_ones_own(tmp_path):
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, 2), nn.ReLU(), nn.Conv2d(4, 8, 3, 2), nn.BatchNorm2d(8), nn.ReLU(),
+                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+    learner = feed(make_learner("er", SPEC, model=net, first="1", last="4", memory=20, memory_batch=6), toy_batches(4))
+    for ending in ("pt2", "safetensors"):
+        export(learner, tmp_path / f"net.{ending}")
+    assert load_file(tmp_path / "net.safetensors").keys() == net.state_dict().keys()
+    torch.testing.assert_close(by_torch(tmp_path / "net.pt2")[1](IMAGES / 255), learner.predict(IMAGES))
 
 
 def test_images_that_are_no_pixels(tmp_path):

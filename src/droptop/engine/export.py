@@ -2,8 +2,9 @@
 
     .onnx          images -> logits, for ONNX Runtime and whatever else reads ONNX
     .pt2           the same for PyTorch: `torch.export.load(file).module()(images)`
-    .safetensors   the weights alone, by timm's and torchvision's names; those of prompts begin with `prompts.`. The
-                   head has a row for every class; the metadata say which were seen and how pixels are normalised
+    .safetensors   the weights alone, by timm's and torchvision's names (a model of one's own: by its own; prompts:
+                   `prompts.` and so on); the metadata say which classes of the head were seen, and how pixels are
+                   normalised
 
 `images` are float32, N x c x h x w for any N, pixels in 0 .. 1: normalisation, a ViT's resizing and prompts are inside.
 `logits` are float32, N x the classes that were seen, in the order of `classes` in the file's metadata; their softmax is
@@ -19,6 +20,7 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from torch import Tensor, nn
 from droptop.errors import BadRequest, DroptopError
 from droptop.learner import Learner
 from droptop.nets import Backbone, Features, ViT
+from droptop.nets.adapted import Adapted
 from droptop.nets.precision import PARTS
 from droptop.rng import generator
 
@@ -86,8 +89,8 @@ class Exported(nn.Module):
         self.register_buffer("seen", learner.seen.nonzero()[:, 0])
 
     def forward(self, images: Tensor) -> Tensor:
-        first = self.model.stem((images - self.mean) / self.std)
-        return self.model.head(self.model.trunk(first, *self.given(self.model, first, {})))[:, self.seen]
+        given = partial(self.given, self.model, rows={})
+        return self.model.through((images - self.mean) / self.std, given)[:, self.seen]
 
 
 class OnPooled(nn.Module):
@@ -165,7 +168,8 @@ def write_pt2(net: Exported, images: Tensor, path: Path, about: dict[str, str]) 
 
 
 def write_safetensors(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
-    names = {name: name.removeprefix("vit.").replace("head.layer.", "head.") for name in net.model.state_dict()}
+    inner = "net." if isinstance(net.model, Adapted) else "vit."
+    names = {name: name.removeprefix(inner).replace("head.layer.", "head.") for name in net.model.state_dict()}
     save_file({names[name]: value.contiguous() for name, value in net.model.state_dict().items()}, path,
               about | {"format": "pt"})
     found, fresh = load_file(path), copy.deepcopy(net)
@@ -183,7 +187,7 @@ def traced(net: Exported, images: Tensor) -> Any:
     try:
         return torch.export.export(net, (images,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}})
     except Exception as error:  # whatever torch stumbles over in a method of somebody's own
-        reason = str(error).strip().splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DroptopError(f"this net does not export; --format safetensors takes its weights alone ({reason})"
                            ) from error
 

@@ -4,7 +4,8 @@ Unlike the maps of a training step, which BatchNorm makes depend on the whole ba
 predicts: an image's map is the same whatever it is shown beside.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from PIL import Image
 from torch import Tensor
 
 from droptop.debias import fuse
-from droptop.debias.fusion import last_only
 from droptop.learner import Learner
 from droptop.nets import evaluating
 
@@ -24,11 +24,17 @@ OPACITY = 0.6
 
 def attention(learner: Learner, x: Tensor) -> Tensor:
     """B, h, w: the scores that the learner's own debiasing layer would give the cells of images (B, c, h, w)."""
-    alone = learner.debias is not None and learner.debias.config.attention == "last"
-    model = learner.model
+    model, debias = learner.model, learner.debias
+    score = debias.score if debias is not None and debias.looks else fuse
+    found = []
+
+    def look(first: Tensor, last: Callable[[], Tensor]) -> Tensor:
+        found.append(score(first, last()))
+        return first
+
     with evaluating(model):
-        first = model.stem(learner.normalise(x.to(learner.device)))
-        return (last_only if alone else fuse)(first, model.trunk(first, *learner.given(model, first, {})).map)
+        model.through(learner.normalise(x.to(learner.device)), partial(learner.given, model, rows={}), look)
+    return found[0]
 
 
 def overlay(x: Tensor, scores: Tensor) -> Image.Image:
