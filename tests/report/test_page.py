@@ -155,6 +155,7 @@ def test_a_study(study):
     assert [row["row"] for row in rows] == ["er droptop: biased", "er droptop: random", "er droptop: removed"]
     assert {row["pairs"] for row in rows} == {2}
     assert len(page.tables[0].rows) == 3 * 2 * 3
+    assert [arm["name"] for arm in page.looks["arms"]] == ["none", "droptop"]
     assert page.command == "again"
 
 

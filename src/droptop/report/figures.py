@@ -198,14 +198,14 @@ def kappa_map(curves: Curves, lines: list[dict[str, Any]], gamma: float) -> Figu
     return figure
 
 
-def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str) -> Figure:
+def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int = WINDOW) -> Figure:
     """Share of the dropped cells that lies on the shortcut, against chance, mean over seeds, smoothed."""
     figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     for name, colour, label in (("share", DEBIASED, "dropped cells"), ("chance", PLAIN, "chance")):
-        ax.plot(*shortcut_series(seeds, name), color=colour, label=label)
+        ax.plot(*shortcut_series(seeds, name, window), color=colour, label=label)
     _mark_tasks(ax, seeds[0])
     ax.set(title=f"{title}: dropped cells on the shortcut", ylim=(0, None),
-           ylabel=f"% (mean of {len(seeds)} seeds and {WINDOW} steps)")
+           ylabel=f"% (mean of {len(seeds)} seeds and {window} steps)")
     ax.legend(frameon=False)
     return figure
 

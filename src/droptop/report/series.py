@@ -33,10 +33,10 @@ def kappa_series(config: DropTopConfig, classes: list[str], tasks: list[list[int
     return curves
 
 
-def shortcut_series(seeds: list[Lines], name: str) -> tuple[np.ndarray, np.ndarray]:
+def shortcut_series(seeds: list[Lines], name: str, window: int = WINDOW) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and in percent the share of dropped cells on the shortcut ("share") or what it would be by "chance": mean
     over seeds and a few steps."""
     steps = min(map(len, seeds))  # seeds whose rare classes lie in other tasks may have a batch more or less
     values = np.mean([[100 * line["dropped"][name] for line in lines[:steps]] for lines in seeds], axis=0)
-    width = min(WINDOW, len(values))
+    width = min(window, len(values))
     return np.arange(width, len(values) + 1), np.convolve(values, np.ones(width) / width, "valid")

@@ -8,9 +8,11 @@ from droptop.report import tables
 from droptop.report.page import charts
 from droptop.report.page.answer import counted, listed
 from droptop.report.page.content import Chart, Page, Row, Section, Table
+from droptop.report.page.looks import looks
 from droptop.results.compare import verdict
+from droptop.results.records import read_maps
 from droptop.study.index import Index
-from droptop.study.results import FIGURES, rows
+from droptop.study.results import FIGURES, rows, twin
 from droptop.study.sweep import asked
 
 BY = ("data", "method", "debias")
@@ -35,11 +37,30 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
         page.notes.append(f"{listed(varied)} vary as well and are averaged over here; `droptop results --by` tells "
                           "them apart.")
     describe(page, [row for row in found if row["figure"] == "A_avg"])
+    page.looks = look_at_a_pair(study, values, page.notes)
     if len(found) > MOST_ROWS:
         page.notes.append(f"The table has the first {MOST_ROWS} of {len(found)} rows; `droptop results` has all.")
     page.tables = [Table("All figures", [*BY, "test set", "figure", "n", "mean", "to none", "95% interval", "p",
                                          "p (Holm)"], [cells_of(row) for row in found[:MOST_ROWS]])]
     return page
+
+
+def look_at_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) -> dict[str, Any] | None:
+    """Where a model looks with debiasing and without: the first pair of runs that differ in nothing else."""
+    plain = {twin(value): value["run"] for value in values if value["debias"] == "none"}
+    pairs: dict[tuple[str, str], dict[str, Any]] = {}  # with the first of their seeds, which is the one that records
+    for value in values:
+        if value["debias"] != "none" and twin(value) in plain:
+            pairs.setdefault((plain[twin(value)], value["run"]), value)
+    for runs, value in pairs.items():
+        found = [read_maps(study / "runs" / run, value["seed"]) for run in runs]
+        maps = {arm: own for arm, own in zip(("none", value["debias"]), found) if own is not None}
+        if len(maps) == 2:
+            if len(pairs) > 1:
+                notes.append(f"Where the model looks is shown for {value['method']} on {value['data']}; reports of "
+                             "the study's runs show others.")
+            return looks(maps, notes)
+    return None
 
 
 def also_varied(values: list[dict[str, Any]]) -> list[str]:
