@@ -1,11 +1,13 @@
 # make demo   does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
 # make test   the tests, each with one thread; one more at a time than there are cores, since some only wait.
 # make check  lint and types.
+# make docs   the documentation, with warnings as errors, into build/site; and every code block in it is run.
+# make wheel  a wheel into build/wheel, tried in an empty environment.
 
 PYTHON ?= python3
 DEMO := runs/demo
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs wheel clean
 
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
@@ -17,6 +19,22 @@ test: .venv/installed
 check: .venv/installed
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+
+docs: .venv/documented
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+	.venv/bin/python -m pytest tests/test_docs.py -m docs
+
+wheel: .venv/installed
+	rm -rf build/wheel build/empty
+	.venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
+	cd build/empty && bin/droptop run --data fashion-sticker --seeds 1 --limit 64 --out first
+	rm -rf build/empty
+
+.venv/documented: .venv/installed
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("droptop needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'

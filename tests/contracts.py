@@ -23,19 +23,21 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "iterations": {"iterations": 2}, "constant": {"drop": "constant", "kappa_0": 2.0},
     "plain-images": {"augment": "none"},
 }
+OWN = {"own": {"own": True}, "own-reference": {"own": True, "reference": True}}  # with a model of somebody's own
 TOUCHING = ("reference", "separate", "iterations")  # the variants that change how a method's own parts are called
 
 
 def over(cases):
-    return pytest.mark.parametrize(("method", "options"), [pytest.param(method, (ARMS | VARIANTS)[name],
+    return pytest.mark.parametrize(("method", "options"), [pytest.param(method, (ARMS | VARIANTS | OWN)[name],
                                                                         id=f"{method}-{name}")
                                                            for method, name in cases])
 
 
-over_methods = pytest.mark.parametrize("method", METHODS)
-over_learners = over([(method, arm) for method in METHODS for arm in ARMS])
+over_debiased = over([*((method, "droptop") for method in METHODS), ("er", "own")])
+over_learners = over([*((method, arm) for method in METHODS for arm in ARMS), ("er", "own")])
 over_variants = over([(method, name) for method in METHODS
-                      for name in (*ARMS, *(VARIANTS if method == "er" else TOUCHING))])
+                      for name in (*ARMS, *(VARIANTS if method == "er" else TOUCHING))]
+                     + [("er", "own"), ("mir", "own"), ("er", "own-reference")])
 
 
 @over_variants
@@ -102,20 +104,21 @@ def test_leaves_the_global_generator_alone(method, options):
     assert torch.equal(before, torch.get_rng_state())
 
 
-@over_methods
-def test_gamma_zero_is_no_debiasing(method):
+@over_debiased
+def test_gamma_zero_is_no_debiasing(method, options):
     batches = toy_batches(10)
-    plain = feed(toy_learner(method, debias="none"), batches).state_dict()
-    nothing = feed(toy_learner(method, gamma=0.0), batches).state_dict()
+    plain = feed(toy_learner(method, debias="none", **options), batches).state_dict()
+    nothing = feed(toy_learner(method, gamma=0.0, **options), batches).state_dict()
     shared = {name: value for name, value in nothing.items() if name in plain and name != "random.debias"}
     assert {name for name in plain if name.startswith("model.")} <= shared.keys()
     assert differences({name: plain[name] for name in shared}, shared) == []
 
 
-@over_methods
-def test_debiasing_changes_something(method):
+@over_debiased
+def test_debiasing_changes_something(method, options):
     batches = toy_batches(10)
-    plain, debiased = (feed(toy_learner(method, debias=debias), batches).state_dict() for debias in ("none", "droptop"))
+    plain, debiased = (feed(toy_learner(method, debias=debias, **options), batches).state_dict()
+                       for debias in ("none", "droptop"))
     head = next(name for name in plain if name.endswith(("fc.weight", "head.weight")) and "optimizer" not in name)
     assert not torch.equal(plain[head], debiased[head])
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+EVIL = "<img src=x onerror=\"document.title='taken over'\">"  # a class's name that a page must not take for its own
+
 
 def picture(seed: int, size: tuple[int, int] = (12, 12)) -> Image.Image:
     """Noise without black, of width x height."""

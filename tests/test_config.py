@@ -14,7 +14,8 @@ from droptop.streams import STREAMS
 
 # One value other than the default for every option there is; a new option must be added here.
 OTHER = {
-    "seeds": 3, "first_seed": 4, "threads": 2, "limit": 100, "eval_every": 7, "checkpoint_seconds": 1.5,
+    "seeds": 3, "first_seed": 4, "threads": 2, "limit": 100, "eval_every": 7, "checkpoint_seconds": 1.5, "maps": 16,
+    "maps_seeds": 2, "log": "csv",
     "precision": "bf16", "graphs": False, "compile": True, "parallel": 4, "deterministic": True,
     "stream.tasks": 2, "stream.class_order": "random", "stream.split": "0,1/bag,boot", "stream.imbalance": 10.0,
     "stream.label_noise": 20.0, "stream.blurry": 30.0, "stream.batch": 10, "stream.drop_last": False,
@@ -139,7 +140,7 @@ def test_ablations_are_settings():
     {"lr": float("inf")}, {"seeds": 0}, {"batch": 0}, {"probe": -1}, {"history": 1}, {"mask": "firm"}, {"width": 0},
     {"memory": 2.5}, {"gamma": "five"}, {"reference": 1}, {"limit": 0}, {"correlation": 1.2}, {"sticker_size": 40},
     {"momentum": 1.0}, {"significance": 0.7}, {"threads": 0}, {"eval_every": 0}, {"device": "tpu"},
-    {"limit": "abc"}, {"checkpoint_seconds": float("inf")},
+    {"limit": "abc"}, {"checkpoint_seconds": float("inf")}, {"maps": 1},
 ])
 def test_impossible_values(options):
     (name, value), = options.items()

@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptop import Learner, Samples, Spec
+from droptop import Learner, Samples, Spec, make_learner
 from droptop.config import configure
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
-from droptop.rng import generator
+from droptop.rng import generator, seeded
+
+from models import ResNet
 
 CLASSES = 4
 SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
@@ -26,8 +28,15 @@ QUICK = {"period": 1, "history": 2, "significance": 0.4}
 
 
 def toy_learner(method: str = "er", debias: str = "droptop", seed: int = 0, spec: Spec = SPEC,
-                device: str = "cpu", **options: Any) -> Learner:
+                device: str = "cpu", own: bool = False, **options: Any) -> Learner:
+    """A learner with a small net of droptop's or, as `own`, with a model that knows nothing of it."""
     quick = QUICK if debias != "none" else {}
+    if own:
+        options = {name: value for name, value in SMALL.items() if name not in ("width", "stem")} | quick | options
+        with seeded(seed, "init"):
+            model = ResNet(options.pop("width", 4))
+        return make_learner(method, spec, debias, seed, model=model, first="maxpool", last="layer4", device=device,
+                            **options)
     config = configure("fashion", method, debias, **small(method) | quick | options)
     model = build(config.net, 3, CLASSES, seed, config.options.weights)
     return METHODS[method](model, spec, config.learner, config.droptop, seed=seed, device=device)

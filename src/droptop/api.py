@@ -8,6 +8,7 @@
 from pathlib import Path
 from typing import Any
 
+from droptop import trackers
 from droptop.config import Config, configure
 from droptop.engine.pool import Listener
 from droptop.engine.run import Command, arms, begin, execute, load
@@ -17,18 +18,24 @@ from droptop.report.progress import Plain
 def run(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path,
         **options: Any) -> dict[str, Any]:
     """Trains one arm over all seeds; gives its `summary.json`."""
-    return start("run", configure(data, method, debias, **options), Path(out), Plain())
+    return start("run", configure(data, method, debias, **followed(options)), Path(out), Plain())
 
 
 def compare(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path,
             **options: Any) -> dict[str, Any]:
     """Trains a method with and without debiasing on the same seeds; gives `compare.json`."""
-    return start("compare", configure(data, method, debias, **options), Path(out), Plain())
+    return start("compare", configure(data, method, debias, **followed(options)), Path(out), Plain())
 
 
 def resume(out: str | Path) -> dict[str, Any]:
     """Continues either from where it stopped; on a CPU, to the same bytes as if it had not."""
     return carry_on(*load(Path(out)), Path(out), Plain())
+
+
+def followed(options: dict[str, Any]) -> dict[str, Any]:
+    """Options whose `log` may be a tracker of one's own, by the name that the seeds' processes import it by."""
+    log = options.get("log")
+    return options | {"log": trackers.name_of(log)} if isinstance(log, type) else options
 
 
 def start(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:

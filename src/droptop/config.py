@@ -17,16 +17,17 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
+from droptop import methods, trackers
 from droptop.debias import DEBIAS, DropTopConfig
 from droptop.errors import BadRequest, require
-from droptop.learner import Learner, LearnerConfig
-from droptop.methods import METHODS
+from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
-FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel")  # what a run's results do not depend on
+# What no result depends on.
+FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds", "log")
 # Options younger than runs that people have, and what those did: at these values a run is still the same run.
 LATER = {"droptop.attention_norm": "batch"}
 SECTIONS = ("stream", "net", "learner", "droptop")
@@ -39,7 +40,7 @@ class RunOptions:
     data: str = "fashion-sticker"
     """Stream by name."""
     method: str = "er"
-    """Learner by name."""
+    """Learner by name, or a Python file that defines one."""
     debias: str = "droptop"
     """Debiasing: droptop, one of its ablations (no-fusion, fixed, random), or none."""
     seeds: int = 5
@@ -71,6 +72,12 @@ class RunOptions:
     """Evaluate every so many steps as well as after each task; gives A_auc, the anytime accuracy."""
     checkpoint_seconds: float = 5.0
     """Least time between checkpoints; they are rarer where writing one takes long."""
+    maps: int = 64
+    """Test images on which the first seed records, twice a task, where its model looks; 0: none."""
+    maps_seeds: int = 1
+    """How many seeds record that."""
+    log: str | None = None
+    """Trackers that follow every seed, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
@@ -82,8 +89,13 @@ class RunOptions:
                 self.eval_every)
         require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
                 self.checkpoint_seconds)
+        require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
+        require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
-        if self.root is not None:  # a run goes on from whatever folder it is asked to
+        trackers.names(self.log)  # refuses what is no name
+        if methods.own.is_file(self.method):  # a run goes on from whatever folder it is asked to
+            object.__setattr__(self, "method", methods.own.absolute(self.method))
+        if self.root is not None:
             object.__setattr__(self, "root", self.root.expanduser().absolute())
 
     def check_machine(self) -> None:
@@ -113,6 +125,10 @@ class Config:
         assert debias == NO_DEBIAS
         return dataclasses.replace(self, options=dataclasses.replace(self.options, debias=debias), droptop=None)
 
+    def __reduce__(self) -> Any:
+        """Travels between processes as names and options: a class from a user's file can be imported by nobody else."""
+        return rebuilt, (flatten(self),)
+
     def fingerprint(self) -> str:
         """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
         values = {path: str(value) for path, value in flatten(self).items()
@@ -128,7 +144,7 @@ def named(kind: str, name: str, known: dict[str, Any]) -> Any:
 def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
     """The configuration that these three names stand for, before anybody's own wishes."""
     stream = stream_kind or find(data)
-    learner: type[Learner] = named("method", method, METHODS)
+    learner = methods.find(method)
     settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
     config = Config(RunOptions(data, method, debias), stream.config(), learner.net_type(), learner.config_type(),
                     None if settings is None else DropTopConfig())
@@ -141,6 +157,12 @@ def configure(data: str = "fashion-sticker", method: str = "er", debias: str = "
               stream_kind: StreamKind | None = None, **options: Any) -> Config:
     """A configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`."""
     return override(defaults(data, method, debias, stream_kind), options)
+
+
+def rebuilt(options: dict[str, Any]) -> Config:
+    """The configuration whose options, all of them, these are."""
+    names = [options[name] for name in ("data", "method", "debias")]
+    return override(defaults(*names), options)
 
 
 # -- Options by path --------------------------------------------------------------------------------------------------
@@ -176,17 +198,17 @@ def resolve(name: str, config: Config, where: str = "") -> str:
 def override(config: Config, options: dict[str, Any]) -> Config:
     """The configuration with some options set; together they are checked by the dataclasses they belong to."""
     paths = {resolve(name, config): value for name, value in options.items()}
-    return _replaced(config, {path if "." in path else f"options.{path}": value for path, value in paths.items()})
+    return replaced(config, {path if "." in path else f"options.{path}": value for path, value in paths.items()})
 
 
-def _replaced(config: Any, values: dict[str, Any]) -> Any:
+def replaced(config: Any, values: dict[str, Any]) -> Any:
     """A dataclass with the options at some paths below it set, all at once."""
     own = {path: value for path, value in values.items() if "." not in path}
     for name, value in own.items():
         _check_type(name, get_type_hints(type(config))[name], value)
     for section in {path.partition(".")[0] for path in values.keys() - own.keys()}:
         below = {path.partition(".")[2]: v for path, v in values.items() if path.startswith(section + ".")}
-        own[section] = _replaced(getattr(config, section), below)
+        own[section] = replaced(getattr(config, section), below)
     return dataclasses.replace(config, **own)
 
 

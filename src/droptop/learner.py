@@ -6,8 +6,8 @@ captured and replayed; choices that depend on data are made by `torch.where`.
 """
 
 import copy
-import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from droptop import state
-from droptop.debias import DropTop, DropTopConfig, Trace, group_losses
-from droptop.errors import BadBatch, BadRequest, Diverged, require
+from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map, group_losses
+from droptop.errors import BadBatch, Diverged, require
 from droptop.memory import Buffer, Rows, reservoir_slots, split
-from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map
+from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
 from droptop.streams.stream import Spec
@@ -168,12 +168,11 @@ class Learner:
         return torch.cat(outputs)
 
     def debiased(self, model: Backbone, images: Tensor, rows: Rows, direction: int) -> Tensor:
-        first = model.stem(images)
-        given = self.given(model, first, rows)
-        if self.debias is not None:
-            own, norm = direction if len(self.replicas) == 2 else None, self.debias.config.attention_norm
-            first = self.debias(first, lambda: last_map(model, first, *given, norm=norm), rows["y"], direction=own)
-        return model.head(model.trunk(first, *given))
+        given = partial(self.given, model, rows=rows)
+        if self.debias is None:
+            return model.through(images, given)
+        own = direction if len(self.replicas) == 2 else None
+        return model.through(images, given, partial(self.debias, labels=rows["y"], direction=own), self.debias.looks)
 
     def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
         """What the trunk takes besides the first map, from the unmasked one and what is known of its samples."""
@@ -248,8 +247,7 @@ class Learner:
 
     def classify(self, model: Backbone, rows: Rows) -> Tensor:
         """Logits of images as they are, unmasked."""
-        first = model.stem(self.normalise(rows["x"]))
-        return model.head(model.trunk(first, *self.given(model, first, rows)))
+        return model.through(self.normalise(rows["x"]), partial(self.given, model, rows=rows))
 
     # -- What is refused -----------------------------------------------------------------------------------------
 
@@ -274,17 +272,12 @@ class Learner:
         require(self.tasks in (None, count), "tasks", f"{self.tasks} with this method", count)
 
     def check_maps(self) -> None:
-        """A last map of one cell scores all cells of the first one alike: fusion does nothing, and it alone is
-        refused."""
-        if self.debias is None or self.debias.config.drop == "random":
+        """Refuses or warns where the last map says nothing."""
+        if self.debias is None or not self.debias.looks:
             return
         with evaluating(self.model):
-            first = self.model.stem(torch.zeros(1, *self.spec.shape, device=self.device))
-            cells = self.model.trunk(first).map.shape[-2:].numel()
-        if cells == 1 and self.debias.config.attention == "last":
-            raise BadRequest("--attention last takes a last map larger than 1 x 1: choose a finer --stem")
-        if cells == 1:
-            warnings.warn("the last map is 1 x 1, so that fusion does nothing: choose a finer --stem", stacklevel=3)
+            last = self.model.features(torch.zeros(1, *self.spec.shape, device=self.device)).map
+        check_last_map(self.debias.config, last.shape[-2:].numel(), self.model.finer)
 
     # -- State -----------------------------------------------------------------------------------------------------
 

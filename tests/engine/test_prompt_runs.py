@@ -11,7 +11,7 @@ from droptop.config import configure
 from droptop.engine.run import begin, note_environment
 from droptop.engine.train import Interrupted, SeedRun
 from droptop.nets import ViTConfig, build
-from droptop.report.maps import last_maps
+from droptop.results.records import read_maps
 
 from toys import QUICK, SMALL_VIT, droptop
 
@@ -21,7 +21,8 @@ OPTIONS = SMALL_VIT | QUICK | {"limit": 64, "checkpoint_seconds": 0.0, "seeds": 
 def files(run):
     seed = run / "seed-0"
     newest = checkpoint.newest_first(seed / "checkpoints")[0].with_suffix(".safetensors")
-    return [path.read_bytes() for path in (newest, seed / "metrics.jsonl", seed / "result.json")]
+    records = sorted([*(seed / "maps").iterdir(), *(seed / "confusion").iterdir()])
+    return [path.read_bytes() for path in (newest, seed / "metrics.jsonl", seed / "result.json", *records)]
 
 
 @pytest.mark.parametrize("method", ["l2p", "dualprompt"])
@@ -41,8 +42,9 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(method, tmp_path):
     usage = json.loads(files(tmp_path / "whole")[2])["prompts"]
     assert (len(usage), len(usage[0])) == (5, 10)
     assert all(later >= earlier for earlier, later in zip(usage[0], usage[-1]))
-    maps = last_maps(config, tmp_path / "whole")
-    assert maps.attention.shape == (8, 4, 4)
+    maps = read_maps(tmp_path / "whole", 0)
+    assert [moment.step for moment in maps.moments] == list(range(1, 11))  # two steps a task
+    assert maps.moments[-1].attention.shape == maps.moments[-1].dropped.shape == (64, 4, 4)
 
 
 def test_a_run_keeps_to_its_weights(tmp_path):

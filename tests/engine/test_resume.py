@@ -22,12 +22,14 @@ FLAGS = [token for name, value in OPTIONS.items() for token in (f"--{name.replac
 
 
 def digest(run):
-    """Hashes of everything a seed leaves behind: its last tensors, its metrics, its result."""
+    """Hashes of everything a seed leaves behind: its last tensors, its metrics, its result, its records."""
     seed = run / "seed-0"
     header = checkpoint.newest_first(seed / "checkpoints")[0]
     tensors, about = checkpoint.read(header)
     assert {"model.fc.weight", "memory.x", "debias.intensity.history", "random.memory"} <= tensors.keys()
-    files = [header.with_suffix(".safetensors"), seed / "metrics.jsonl", seed / "result.json"]
+    records = sorted([*seed.glob("maps/*"), *seed.glob("confusion/*")])
+    assert len(records) == 1 + 10 + 5  # the images, twice a task, and once a task
+    files = [header.with_suffix(".safetensors"), seed / "metrics.jsonl", seed / "result.json", *records]
     return [hashlib.sha256(path.read_bytes()).hexdigest() for path in files] + [about["position"]]
 
 

@@ -3,7 +3,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from droptop.memory import Buffer, balanced_draw
@@ -33,7 +33,6 @@ def shapley_by_definition(distance, match, k):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 4), st.integers(0, 3))
-@settings(deadline=None)
 def test_shapley_values_by_their_definition(seed, points, k, missing):
     random = torch.Generator().manual_seed(seed)
     samples, labels = torch.randn(3, 2, generator=random), torch.randint(0, 2, (3,), generator=random)
@@ -64,7 +63,6 @@ def buffer_of(labels, capacity):
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=20), st.integers(1, 25), st.integers(0, 10**6))
-@settings(deadline=None)
 def test_balanced_draw_takes_a_sample_of_every_class_in_turn(labels, count, seed):
     buffer = buffer_of(labels, 22)
     slots, there = balanced_draw(buffer, count, torch.Generator().manual_seed(seed))

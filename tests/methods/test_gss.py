@@ -22,7 +22,7 @@ def slow_gradient(learner, x, y):
 
 
 @given(st.integers(0, 1000), st.integers(0, 6))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_scores_against_explicit_backward_passes(seed, steps):
     learner = feed(toy_learner("gss", seed=seed, gradient_batches=3, gradient_batch=5), toy_batches(6)[:steps])
     x, y, _ = toy_batches(1, size=4, seed=seed)[0]

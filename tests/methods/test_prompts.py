@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from droptop import BadBatch, BadRequest, configure, make_learner, make_stream
 from droptop.nets.prompts import choose, chosen_prefixes, cosines, shared_prefixes, taken
+from droptop.state import digest
 
 from toys import differences, feed, snapshot, toy_batches, toy_learner
 
@@ -309,6 +310,6 @@ def test_a_state_goes_with_its_frozen_weights(method):
     other = toy_learner(method, heads=2)
     with torch.no_grad():
         other.model.vit.norm.bias += 1e-6
-    other.frozen = other.digest()
+    other.frozen = digest(weight for weight in other.models.parameters() if not weight.requires_grad)
     with pytest.raises(ValueError, match="frozen weights are others"):
         other.load_state_dict(state)

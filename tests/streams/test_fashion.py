@@ -7,20 +7,21 @@ from droptop import make_stream
 from droptop.streams.augment import crop_flip
 from droptop.streams.shortcuts import CUES, palette
 
-STREAMS = ["fashion", "fashion-sticker", "fashion-background"]
+TESTS = {"fashion": ["clean"], "fashion-sticker": ["biased", "removed", "random"],
+         "fashion-background": ["biased", "removed", "random"], "fashion-colour": ["biased", "plain", "random"]}
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", TESTS)
 def test_shapes_and_balance(name):
     stream = make_stream(name)
     assert (stream.train.x.shape, stream.train.x.dtype) == ((12000, 3, 32, 32), torch.uint8)
     assert stream.train.y.bincount().tolist() == [1200] * 10
-    assert list(stream.tests) == (["clean"] if name == "fashion" else ["biased", "removed", "random"])
+    assert list(stream.tests) == TESTS[name]
     assert all(test.y.bincount().tolist() == [200] * 10 for test in stream.tests.values())
     assert len(stream) == 375
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", TESTS)
 def test_deterministic_in_the_seed(name):
     def digest(seed):
         stream = make_stream(name, seed)
@@ -78,6 +79,20 @@ def test_background_lies_behind_the_garment():
     assert (plain.x[~garment] <= 8).all()
     background = samples.x.float().masked_fill(garment, torch.nan)
     assert (background.flatten(2).nanmean(2).amax(1) > 30).all()
+
+
+def test_colour_fills_the_garment_and_nothing_else():
+    names = ["red", "lime", "lime", "lime"] + ["red"] * 6  # 0 red, then 1, 2 and 3 green, as in the paper's appendix B
+    stream = make_stream("fashion-colour", correlation=1.0, colours=",".join(names), split="0,1/2,3")
+    grey, samples = stream.tests["plain"], stream.tests["biased"]
+    assert (grey.x == make_stream("fashion").tests["clean"].x).all()
+    assert samples.follows.all()
+    bands = {"red": 0, "lime": 1}
+    for label, name in enumerate(names):
+        own = samples.x[samples.y == label]
+        lit = own[:, bands[name]]
+        assert torch.equal(lit, grey.x[grey.y == label, 0])  # as bright as it was
+        assert own.sum() == lit.sum()  # and dark in the other bands
 
 
 def test_crop_flip_against_a_slow_loop():

@@ -7,6 +7,7 @@ from droptop import BadRequest, make_stream
 from droptop.cli.flags import parse
 from droptop.config import to_toml
 from droptop.streams import STREAMS, mnist
+from droptop.streams.colours import ColourConfig
 
 from formats import idx_bytes, write_mnist
 
@@ -44,7 +45,7 @@ def test_compressed_files_give_the_same(root, tmp_path_factory):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.99, 1.0])
-@pytest.mark.parametrize("colours", [mnist.ColourConfig.colours, SHARED])
+@pytest.mark.parametrize("colours", [ColourConfig.colours, SHARED])
 def test_colour_tells_the_digit_as_often_as_asked(root, correlation, colours):
     stream = make_stream("biased-mnist", root=root, correlation=correlation, colours=colours)
     near = 4 * (correlation * (1 - correlation) / TRAIN) ** 0.5

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from droptop.cli import flags
-from droptop.config import configure, named
+from droptop.config import configure
 from droptop.errors import require
-from droptop.methods import METHODS
+from droptop.methods import METHODS, find
 from droptop.nets import Precision
 from droptop.nets.resnet import Stem
 from droptop.report import tables
@@ -81,7 +81,7 @@ def bench(args: list[str], console: Console) -> int:
     has: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
     engines = [engine for engine in has if engine in (options.engines or ",".join(has)).split(",")]
     for method in methods:
-        named("methods", method, METHODS)
+        find(method, "methods")
     if options.out is not None:
         require(options.out.parent.is_dir(), "out", "a file in an existing folder", options.out)
     torch.set_num_threads(options.threads)

@@ -32,7 +32,7 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
     chosen = {name: _last(args, f"--{name}") or str(written.get(name, default))
               for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
     base = defaults(chosen["data"], chosen["method"], chosen["debias"])
-    tokens = [token for path, value in written.items() for token in _tokens(path, value, base, f"{file}: ")]
+    tokens = [token for path, value in written.items() for token in as_tokens(path, value, base, f"{file}: ")]
     return _second_pass(command, base, tokens + _canonical(args, base))
 
 
@@ -49,7 +49,7 @@ def _canonical(args: list[str], base: Config) -> list[str]:
         if isinstance(values[path], bool):
             if not equals and rest and rest[0].lower() in ("true", "false"):
                 value = rest.pop(0)
-            tokens += _tokens(path, name.startswith("no-") != (value.lower() != "false"), base)
+            tokens += as_tokens(path, name.startswith("no-") != (value.lower() != "false"), base)
         else:
             tokens += [_flag(path), *([value] if equals else [])]
     return tokens
@@ -70,7 +70,7 @@ def _flag(path: str) -> str:
     return "--" + (rest if head in SECTIONS else path).replace("_", "-")
 
 
-def _tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]:
+def as_tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]:
     """An option as command-line tokens."""
     flag = _flag(resolve(name, config, where))
     if isinstance(value, bool):

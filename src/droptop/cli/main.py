@@ -1,4 +1,4 @@
-"""The command line: `droptop run | compare | resume | sweep | status | results | paper | data | bench`.
+"""The command line: a file a command, found by its first word.
 
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
@@ -16,7 +16,10 @@ from droptop import api
 from droptop.cli import flags
 from droptop.cli.bench import bench
 from droptop.cli.data import data
+from droptop.cli.export import export
 from droptop.cli.paper import paper
+from droptop.cli.predict import predict
+from droptop.cli.report import report
 from droptop.cli.study import results, status, sweep
 from droptop.config import Config
 from droptop.engine.run import Command, finished, load
@@ -32,6 +35,10 @@ usage: droptop COMMAND ...
              droptop compare --data fashion-sticker --method er --debias droptop --seeds 5 --out runs/first
   resume   continues either from where it stopped
              droptop resume runs/first
+  predict  class and confidence of images, by what a run has learned
+             droptop predict runs/first photo.jpg more/photos --maps looks
+  export   a run's trained net as one file: onnx, pt2 or safetensors
+             droptop export runs/first --format onnx
   bench    milliseconds a step of every method, with and without debiasing, on this machine
              droptop bench --methods er,mir --steps 30
   sweep    runs a grid of methods, data, options and seeds; again, and it runs what is missing
@@ -40,6 +47,8 @@ usage: droptop COMMAND ...
              droptop status studies/first
   results  what a study found, by any of its options
              droptop results studies/first --by data,method,debias
+  report   a run, a comparison or a study as one HTML page; --watch keeps it up to date while it goes on
+             droptop report runs/first --open
   paper    the paper's tables and figures, run and shown beside what it says
              droptop paper list
   data     which streams there are, and what is on this disk; downloads, checks, contact sheets
@@ -49,7 +58,8 @@ usage: droptop COMMAND ...
 """
 
 
-COMMANDS = {"sweep": sweep, "status": status, "results": results, "paper": paper, "data": data, "bench": bench}
+COMMANDS = {"predict": predict, "export": export, "sweep": sweep, "status": status, "results": results,
+            "report": report, "paper": paper, "data": data, "bench": bench}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

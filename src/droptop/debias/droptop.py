@@ -5,6 +5,7 @@
     logits = model.head(model.trunk(first))
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig
 from droptop.debias.mask import Rounding, cell_counts, drop_mask
-from droptop.errors import require
+from droptop.errors import BadRequest, require
 from droptop.nets.backbone import AttentionNorm
 
 
@@ -60,6 +61,14 @@ class Trace(NamedTuple):
     mask: Tensor
 
 
+def check_last_map(config: DropTopConfig, cells: int, instead: str) -> None:
+    """A last map of one cell scores all cells of the first one alike: fusion does nothing, and it alone is refused."""
+    if cells == 1 and config.attention == "last":
+        raise BadRequest(f"--attention last takes a last map larger than 1 x 1: {instead}")
+    if cells == 1:
+        warnings.warn(f"the last map is 1 x 1, so that fusion does nothing: {instead}", stacklevel=4)
+
+
 class DropTop(nn.Module):
     last: Trace
 
@@ -74,26 +83,38 @@ class DropTop(nn.Module):
     def adapts(self) -> bool:
         return self.config.drop == "adaptive"
 
+    @property
+    def looks(self) -> AttentionNorm | None:
+        """By which of BatchNorm's statistics it looks at the last map; None where it does not."""
+        return None if self.config.drop == "random" else self.config.attention_norm
+
     def kappa(self, labels: Tensor, direction: int | None) -> Tensor:
         if self.adapts:
             return self.intensity.current(labels, direction)
         return self.intensity.kappa[self.intensity.group(labels)]
+
+    def score(self, first: Tensor, last: Tensor) -> Tensor:
+        """Attention (B, h, w): what cells are chosen by."""
+        return (fuse if self.config.attention == "fused" else last_only)(first, last)
+
+    def mask(self, attention: Tensor, kappa: Tensor, uniform: Tensor, noise: Tensor) -> Tensor:
+        """The drop mask (B, h, w) of samples of intensity `kappa` (B), for given random numbers."""
+        cells, rounding = attention.shape[-2:].numel(), self.config.rounding
+        top = cell_counts(kappa, cells, uniform, rounding)
+        total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
+        return drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
 
     def forward(self, first: Tensor, last: Callable[[], Tensor], labels: Tensor,
                 direction: int | None = None) -> Tensor:
         """The first map with its drop mask applied. `last` gives the last map of the unmasked batch, and is not
         called where no cell is chosen by attention."""
         samples, _, height, width = first.shape
-        if self.config.drop == "random":
-            attention = torch.zeros(samples, height, width, device=first.device)
+        if self.looks:
+            attention = self.score(first.detach(), last())
         else:
-            score = fuse if self.config.attention == "fused" else last_only
-            attention = score(first.detach(), last())
+            attention = torch.zeros(samples, height, width, device=first.device)
         uniform = torch.rand(samples, generator=self.generator, device=first.device)
         noise = torch.rand(attention.shape, generator=self.generator, device=first.device)
-        cells, rounding = height * width, self.config.rounding
-        top = cell_counts(self.kappa(labels, direction), cells, uniform, rounding)
-        total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
-        mask = drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
+        mask = self.mask(attention, self.kappa(labels, direction), uniform, noise)
         self.last = Trace(attention, mask)
         return first * mask[:, None].to(first.dtype)

@@ -20,7 +20,7 @@ from droptop.engine.pool import prepare
 from droptop.engine.resident import resident
 from droptop.engine.steps import Steps
 from droptop.learner import Learner
-from droptop.methods import METHODS
+from droptop.methods import find
 from droptop.streams import Position, Source
 
 Engine = Literal["graphs", "eager"]
@@ -46,7 +46,7 @@ def measure(data: str, methods: list[str], debias: str, seeds: list[int], engine
 
 def suited(options: dict[str, Any], method: str, arm: str) -> dict[str, Any]:
     """The options that this method and arm have; a method on a ViT takes random weights unless told."""
-    on_vit = METHODS[method].net_type is nets.ViTConfig
+    on_vit = find(method).net_type is nets.ViTConfig
     foreign = {"width", "stem"} if on_vit else {"weights"}
     if arm == "none":
         foreign |= {"probe"}

@@ -3,11 +3,13 @@
 import dataclasses
 from typing import Any
 
-from droptop import nets
-from droptop.config import Config, configure
+from torch import nn
+
+from droptop import methods, nets
+from droptop.config import Config, configure, resolve
 from droptop.errors import BadRequest
 from droptop.learner import Learner
-from droptop.methods import METHODS
+from droptop.nets.layout import Layout
 from droptop.streams import Spec, Stream, StreamConfig, StreamKind, find
 
 
@@ -17,14 +19,15 @@ def build_stream(config: Config, seed: int) -> Stream:
     return find(options.data).build(config.stream, seed, options.limit, options.root)
 
 
-def build_learner(config: Config, stream: Stream | Spec, seed: int) -> Learner:
+def build_learner(config: Config, stream: Stream | Spec, seed: int, model: nets.Backbone | None = None) -> Learner:
     """A learner for a stream or, where nobody knows of tasks, for images of some spec."""
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
     options.check_machine()
-    model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
+    if model is None:
+        model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
     if isinstance(config.net, nets.ViTConfig):  # pretrained weights know pixels as they were normalised for them
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
-    method = METHODS[options.method]
+    method = methods.find(options.method)
     learner = method(model, spec, config.learner, config.droptop, seed=seed, device=options.device)
     if isinstance(stream, Stream):
         learner.check_tasks(len(stream.tasks))
@@ -38,11 +41,35 @@ def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
     return build_stream(configure(data, **options), seed)
 
 
-def make_learner(method: str, stream: Stream | Spec, debias: str = "droptop", seed: int = 0, **options: Any) -> Learner:
+def make_learner(method: str, stream: Stream | Spec, debias: str = "droptop", seed: int = 0, *,
+                 model: nn.Module | None = None, first: str | None = None, last: str | None = None,
+                 grid: tuple[int, int] | None = None, channels_last: bool | None = None, **options: Any) -> Learner:
     """A learner by name, for a stream, built in or your own, or for images of a spec alone: `make_learner("er", stream,
-    debias="none", lr=0.1)`."""
+    debias="none", lr=0.1)`.
+
+    It has a ResNet-18 unless it is given a `model`, which it then trains from the weights that the model has. `first`
+    and `last` name the submodules that give the first map and the last one, `grid` and `channels_last` say how these
+    lie, all as `droptop.attach` takes them.
+    """
     name = stream.name if isinstance(stream, Stream) else "your own"
-    return build_learner(configure(name, method, debias, stream_kind=kind_of(stream), **options), stream, seed)
+    config = configure(name, method, debias, stream_kind=kind_of(stream), **options)
+    if model is None:
+        return build_learner(config, stream, seed)
+    check_own(config, options)
+    spec = stream.spec if isinstance(stream, Stream) else stream
+    own = nets.adapt(model, first, last, Layout(grid, channels_last), spec.shape, len(spec.classes))
+    return build_learner(config, stream, seed, own)
+
+
+def check_own(config: Config, options: dict[str, Any]) -> None:
+    """Refuses what cannot be asked of a model of one's own."""
+    if isinstance(config.net, nets.ViTConfig):
+        raise BadRequest(f"--method {config.options.method} takes a ViT by --weights, not a model")
+    paths = [resolve(name, config) for name in options]
+    for path in paths:
+        if path.startswith("net.") or path in ("weights", "compile", "precision"):
+            raise BadRequest(f"--{path.rpartition('.')[2]} is for nets that droptop builds, not for a model that it is "
+                             "given")
 
 
 def kind_of(stream: Stream | Spec) -> StreamKind:

@@ -1,6 +1,6 @@
 """How much of a test set a learner gets right, counted."""
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,26 +12,44 @@ from droptop.streams import Source
 CHUNK = {"cpu": 250, "cuda": 1000}  # samples a forward pass
 
 
+class Answers(NamedTuple):
+    """What was predicted of a test set's samples of classes seen so far."""
+
+    labels: Tensor
+    predicted: Tensor
+    follows: Tensor | None  # does the sample's shortcut point to its class?
+
+
 def evaluate(learner: Learner, test: Source) -> Evaluation:
     """Right answers on the classes seen so far, by group and class."""
+    return tallies(ask(learner, test), len(learner.spec.classes))
+
+
+def ask(learner: Learner, test: Source) -> Answers:
+    """Predictions among the classes seen so far, on the host."""
     device = learner.device
     rows = learner.seen[test.y.to(device)].nonzero()[:, 0].to(test.y.device)
-    correct, follows = [torch.zeros(0, dtype=torch.bool, device=device)], []
+    predicted, follows = [torch.zeros(0, dtype=torch.int64, device=device)], []
     for part in rows.split(CHUNK[device.type]) if len(rows) else ():
         samples = test[part]
-        correct.append(learner.predict(samples.x).argmax(1) == samples.y.to(device))
-        follows.append(None if samples.follows is None else samples.follows.cpu())
-    return tallies(test.y[rows].cpu(), torch.cat(correct).cpu(), follows, len(learner.spec.classes))
+        predicted.append(learner.predict(samples.x).argmax(1))
+        follows += [] if samples.follows is None else [samples.follows.cpu()]
+    return Answers(test.y[rows].cpu(), torch.cat(predicted).cpu(), torch.cat(follows) if follows else None)
 
 
-def tallies(labels: Tensor, correct: Tensor, follows: Sequence[Tensor | None], classes: int) -> Evaluation:
+def tallies(answers: Answers, classes: int) -> Evaluation:
     """Right answers counted, apart for those whose shortcut points to their class where that is known."""
-    known = [part for part in follows if part is not None]
-    if not known:
+    labels, correct, follow = answers.labels, answers.predicted == answers.labels, answers.follows
+    if follow is None:
         return {"all": _tally(labels, correct, classes)}
-    follow = torch.cat(known)
     return {name: _tally(labels[chosen], correct[chosen], classes)
             for name, chosen in (("follow", follow), ("contradict", ~follow))}
+
+
+def confusion(answers: Answers, classes: int) -> Tensor:
+    """Counts of true x predicted class."""
+    pairs = answers.labels * classes + answers.predicted
+    return torch.bincount(pairs, minlength=classes * classes).view(classes, classes).to(torch.int32)
 
 
 def _tally(labels: Tensor, correct: Tensor, classes: int) -> Tally:

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from droptop import trackers
 from droptop.checkpoint import write_atomic
 from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
 from droptop.errors import BadRequest
+from droptop.methods.own import sha256
 from droptop.nets.weights import describe
 from droptop.results import folder
 from droptop.results.compare import compare as compare_summaries
@@ -32,6 +34,7 @@ def begin(command: Command, config: Config, out: Path) -> None:
     if out.is_dir() and any(out.iterdir()):
         hint = f"`droptop resume {out}` continues it" if (out / "config.toml").exists() else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
+    trackers.check(config.options.log)
     for arm in arms(command, config, out).values():
         build_learner(arm, build_stream(arm, config.options.first_seed), config.options.first_seed)
     try:
@@ -65,6 +68,7 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     """Runs what is missing in a folder and gives its summary (run) or comparison (compare)."""
     if not finished(command, config, out):
         config.options.check_machine()
+        trackers.check(config.options.log)
     runs = arms(command, config, out)
     for run, arm in runs.items():
         run.mkdir(parents=True, exist_ok=True)
@@ -89,15 +93,17 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
 def note_environment(run: Path, config: Config, listener: Listener | None) -> None:
     """Writes environment.json, or tells the listener what has changed since it was written; other weights are
     refused."""
-    path, weights = run / "environment.json", describe(config.options.weights)
-    now = folder.environment(config.options.device, config.options.threads) | {"weights": weights}
+    path, own = run / "environment.json", {"weights": describe(config.options.weights),
+                                           "method": sha256(config.options.method)}
+    now = folder.environment(config.options.device, config.options.threads) | own
     if not path.exists():
         folder.write_json(path, now)
         return
     before = json.loads(path.read_text())
     if before.get("weights", now["weights"]) != now["weights"]:
         raise BadRequest(f"--weights {config.options.weights} is not what {run} began with: its SHA-256 is another")
-    changed = [name for name in ("python", "machine", "versions", "device_name") if before.get(name) != now[name]]
+    parts = ("python", "machine", "versions", "device_name", "method")
+    changed = [name for name in parts if before.get(name) != now[name]]
     if changed and listener is not None:
         listener.note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of "
                       "an uninterrupted one")

@@ -9,17 +9,30 @@ from typing import Any, NamedTuple
 from droptop import checkpoint
 from droptop.config import Config
 from droptop.engine.build import build_learner, build_stream
-from droptop.engine.evaluate import evaluate
+from droptop.engine.evaluate import ask, confusion, tallies
 from droptop.engine.graph import GraphedSteps, Uncapturable, lane
+from droptop.engine.look import Onlooker
 from droptop.engine.resident import resident
 from droptop.engine.steps import Record, Steps
 from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError
 from droptop.learner import Learner
-from droptop.results.folder import MetricsFile, locked, matches, read_metrics, seed_folder, seed_result, write_json
+from droptop.results.folder import (
+    MetricsFile,
+    locked,
+    matches,
+    read_metrics,
+    seed_folder,
+    seed_result,
+    write_json,
+    write_spec,
+)
+from droptop.results.records import write_moment
 from droptop.streams import Position, Stream
+from droptop.trackers.logbook import Logbook
 
 MAX_COST = 0.03  # share of a process's time that checkpoints may take
 GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
+MOST_CONFUSED = 200  # classes up to which confusion is recorded, which grows with their square
 
 
 class Interrupted(DroptopError):
@@ -56,15 +69,22 @@ class Block(NamedTuple):
 
 
 def blocks(stream: Stream, position: Position, size: int, eval_every: int | None) -> Iterator[Block]:
-    """The rest of the stream, cut at the end of every task, where an evaluation is due, and after `size` batches."""
+    """The rest of the stream, cut in the middle and at the end of every task, where an evaluation is due, and after
+    `size` batches."""
     done = sum(stream.steps(task) for task in range(position.task)) + position.batch
     for task in range(position.task, len(stream.tasks)):
         batch = position.batch if task == position.task else 0
         while batch < stream.steps(task):
             left = eval_every - done % eval_every if eval_every else size
-            stop = min(batch + min(size, left), stream.steps(task))
+            end = middle(stream, task) if batch < middle(stream, task) else stream.steps(task)
+            stop = min(batch + min(size, left), end)
             yield Block(task, batch, stop)
             done, batch = done + stop - batch, stop
+
+
+def middle(stream: Stream, task: int) -> int:
+    """Batches after which half of a task is over."""
+    return stream.steps(task) // 2
 
 
 class SeedRun:
@@ -90,14 +110,19 @@ class SeedRun:
             if (self.folder / "result.json").exists():
                 return
             stream = build_stream(self.config, self.seed)
+            write_spec(self.folder, stream.spec)
             position, mark, steps = self.ready(stream)
             self.metrics = MetricsFile(self.folder / "metrics.jsonl", mark)
+            self.log = Logbook(self.config, self.run, self.seed, stream.spec.classes, stream.tasks, self.warn)
             try:
+                self.log.begin()
                 yield from self.train(steps, position)
+                lines = read_metrics(self.run, self.seed)
+                result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+                self.log.end(lines, result)
             finally:
                 self.metrics.close()
-            lines = read_metrics(self.run, self.seed)
-            result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+                self.log.close()
             write_json(self.folder / "result.json", result)
 
     def ready(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
@@ -120,7 +145,7 @@ class SeedRun:
         clock = Clock(self.config.options.checkpoint_seconds, time.monotonic())
         step = learner.clock["step"]
         self.report(Progress(step, len(stream), position.task, len(stream.tasks), float("nan")))
-        kappa = kappas(learner)
+        kappa, onlooker = kappas(learner), self.onlooker(stream)
         for block in blocks(stream, position, len(steps.log.rows), self.config.options.eval_every):
             for batch in range(block.start, block.stop):
                 steps.advance(Position(block.task, batch))
@@ -130,10 +155,15 @@ class SeedRun:
                 if not record.finite:
                     raise Diverged(f"{self.name}: task {block.task}, batch {batch}: the loss is {record.loss} at step "
                                    f"{step}; try a lower --lr")
-                last = batch + 1 == block.stop
-                self.metrics.append(self.line(step, block.task, record, kappa, stream, learner if last else None))
+                ended = batch + 1 == stream.steps(block.task)
+                line = self.line(step, block.task, record, kappa)
+                if batch + 1 == block.stop:
+                    line |= self.examine(learner, stream, step, block.task, ended)
+                self.metrics.append(line)
+                self.log.line(line)
                 kappa = record.kappa
-            ended = block.stop == stream.steps(block.task)
+            if onlooker is not None and block.stop in (middle(stream, block.task), stream.steps(block.task)):
+                onlooker.look(learner, step, block.task)
             position = Position(block.task + 1) if ended else Position(block.task, block.stop)
             self.report(Progress(step, len(stream), block.task, len(stream.tasks), record.loss))
             finished, stopped = position.task == len(stream.tasks), self.stop()
@@ -144,23 +174,38 @@ class SeedRun:
             if stopped and not finished:
                 raise Interrupted(f"stopped at step {step}")
 
-    def line(self, step: int, task: int, record: Record, kappa: list[float], stream: Stream,
-             learner: Learner | None) -> dict[str, Any]:
-        """A step's line of metrics.jsonl; with the learner, which is given after the last one of a block, also the
-        evaluation if one is due."""
+    def line(self, step: int, task: int, record: Record, kappa: list[float]) -> dict[str, Any]:
+        """A step's line of metrics.jsonl."""
         line: dict[str, Any] = {"step": step, "task": task, "loss": record.loss}
         if changed := {str(group): new for group, (old, new) in enumerate(zip(kappa, record.kappa)) if old != new}:
             line["kappa"] = changed
         if record.dropped is not None:
             line["dropped"] = record.dropped
-        if learner is not None:
-            every = self.config.options.eval_every
-            task_end = step == sum(stream.steps(earlier) for earlier in range(task + 1))
-            if task_end or (every and step % every == 0):
-                line["eval"] = {name: evaluate(learner, test) for name, test in stream.tests.items()}
-            if task_end:
-                line |= {"task_end": True, **learner.report()}
         return line
+
+    def examine(self, learner: Learner, stream: Stream, step: int, task: int, ended: bool) -> dict[str, Any]:
+        """What the last line of a block also says: the evaluation if one is due. At the end of a task, leaves a record
+        of what is taken for what."""
+        every, classes = self.config.options.eval_every, len(stream.spec.classes)
+        found: dict[str, Any] = {}
+        if ended or (every and step % every == 0):
+            answers = {name: ask(learner, test) for name, test in stream.tests.items()}
+            found["eval"] = {name: tallies(own, classes) for name, own in answers.items()}
+        if ended:
+            found |= {"task_end": True, **learner.report()}
+            if classes <= MOST_CONFUSED:
+                counts = {name: confusion(own, classes) for name, own in answers.items()}
+                write_moment(self.folder / "confusion", step, task, counts, classes=stream.spec.classes,
+                             tasks=stream.tasks)
+        return found
+
+    def onlooker(self, stream: Stream) -> Onlooker | None:
+        """Watches a run's first seeds, where there is more than one image to look at."""
+        options = self.config.options
+        if self.seed not in self.config.seeds[: options.maps_seeds] or options.maps == 0:
+            return None
+        onlooker = Onlooker(self.folder / "maps", stream, options.maps)
+        return onlooker if len(onlooker.samples) > 1 else None
 
     def save(self, learner: Learner, position: Position) -> None:
         about = {"config": self.config.fingerprint(), "seed": self.seed, "position": list(position),

@@ -1,6 +1,8 @@
-"""Methods by name; a new one joins the command line and every contract by its entry here."""
+"""Methods by name; a new one joins the command line and every contract by its entry here. Others come as files."""
 
+from droptop.errors import require
 from droptop.learner import Learner
+from droptop.methods import own
 from droptop.methods.aser import ASER
 from droptop.methods.derpp import DERpp
 from droptop.methods.dualprompt import DualPrompt
@@ -17,4 +19,13 @@ METHODS: dict[str, type[Learner]] = {
     "er-ace": ERACE, "finetune": Finetune, "joint": Joint,
 }
 
-__all__ = ["ASER", "ER", "ERACE", "GSS", "L2P", "METHODS", "MIR", "DERpp", "DualPrompt", "Finetune", "Joint"]
+
+def find(name: str, option: str = "method") -> type[Learner]:
+    """A method by its name, or by the file that defines it."""
+    if own.is_file(name):
+        return own.load(name)
+    require(name in METHODS, option, f"one of {', '.join(METHODS)}, or a file such as my_method.py", name)
+    return METHODS[name]
+
+
+__all__ = ["ASER", "ER", "ERACE", "GSS", "L2P", "METHODS", "MIR", "DERpp", "DualPrompt", "Finetune", "Joint", "find"]

@@ -121,5 +121,5 @@ class ASER(Learner):
     def features(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Pooled features, in one forward pass."""
         with evaluating(self.model):
-            pooled = self.model.trunk(self.model.stem(self.normalise(torch.cat(parts)))).pooled
+            pooled = self.model.features(self.normalise(torch.cat(parts))).pooled
         return pooled.split([len(part) for part in parts])

@@ -94,7 +94,7 @@ class DualPrompt(Prompt):
 
     def prefixes(self, prompts: Prompts, query: Tensor, rows: Rows) -> dict[int, Tensor]:
         choice = rows["task"][:, None] if "task" in rows else self.match(prompts, query)
-        return (shared_prefixes(prompts.general, len(query))
+        return (shared_prefixes(prompts.general, query.shape[0])
                 | chosen_prefixes(prompts.experts, choice, start=self.config.general_blocks))
 
     def match(self, prompts: Prompts, query: Tensor) -> Tensor:

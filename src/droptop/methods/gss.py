@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from droptop.errors import require
+from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows, first_free_slots, weighted_draw
-from droptop.nets import evaluating
-from droptop.nets.gradients import group_gradients, passed
+from droptop.nets import Adapted, evaluating
+from droptop.nets.gradients import group_gradients, has_gradients_of_groups, passed
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,13 @@ class GSS(Learner):
     def columns(self) -> Rows:
         return super().columns() | {"score": torch.zeros(())}
 
+    def check_maps(self) -> None:
+        super().check_maps()
+        for name, layer in self.model.named_modules():
+            if layer._parameters and not has_gradients_of_groups(layer):
+                raise BadRequest(f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not "
+                                 f"{name} ({type(layer).__name__})")
+
     def remember(self, stream: Rows) -> None:
         score, batch_score = self.scores(stream)
         free = first_free_slots(self.memory, len(score))
@@ -74,7 +81,7 @@ class GSS(Learner):
         products, squares = torch.zeros(batch, count, device=self.device), torch.zeros(batch, device=self.device)
         square, of_memory = torch.zeros((), device=self.device), torch.zeros(count, device=self.device)
         with evaluating(self.model):
-            for layer in passed(self.model, x, loss):
+            for layer in passed(self.model, x, loss, overwrites=isinstance(self.model, Adapted)):
                 for memory, each in zip(group_gradients(layer, slice(0, count * size), count),
                                         group_gradients(layer, slice(count * size, None), batch)):
                     products += each @ memory.T

@@ -43,11 +43,11 @@ class MIR(Learner):
 
     def interference(self, stream: Rows, candidates: Rows) -> Tensor:
         """By how much a step of SGD on the stream batch would raise each candidate's loss."""
-        weights = dict(self.model.named_parameters())
+        weights = {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
         images = self.normalise(candidates["x"])
         with untracked(self.model):
             loss = F.cross_entropy(self.model(self.normalise(stream["x"])), stream["y"])
-            gradients = torch.autograd.grad(loss, list(weights.values()))
+            gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True, materialize_grads=True)
             with torch.no_grad():
                 stepped = {name: weight - self.config.lr * gradient
                            for (name, weight), gradient in zip(weights.items(), gradients)}

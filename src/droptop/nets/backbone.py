@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-AttentionNorm = Literal["batch", "running"]
+Given = Callable[[Tensor], tuple[Any, ...]]  # what a trunk takes besides the first map, from that map
+Change = Callable[[Tensor, Callable[[], Tensor]], Tensor]  # from the first map, and from the last one if asked
+AttentionNorm = Literal["batch", "running"]  # what BatchNorm goes by in the attention pass
 
 
 class Features(NamedTuple):
@@ -18,7 +20,10 @@ class Features(NamedTuple):
 
 class Backbone(nn.Module):
     """`first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits.
-    A trunk may take more than the map, such as a ViT's prefixes, and must do without."""
+    A trunk may take more than the map, such as a ViT's prefixes, and must do without. Learners ask for `through` and
+    `features` alone."""
+
+    finer: ClassVar[str] = "choose a finer --stem"  # what helps where the last map is one cell
 
     def stem(self, x: Tensor) -> Tensor:
         raise NotImplementedError
@@ -30,7 +35,20 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.trunk(self.stem(x)))
+        return self.through(x)
+
+    def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
+                looks: AttentionNorm | None = "batch") -> Tensor:
+        """Logits, with the first map changed on the way; `looks` says how the last one is seen if the change asks for
+        it, and is None where it will not."""
+        first = self.stem(x)
+        more = given(first)
+        if change is not None:
+            first = change(first, lambda: last_map(self, first, *more, norm=looks or "batch"))
+        return self.head(self.trunk(first, *more))
+
+    def features(self, x: Tensor) -> Features:
+        return self.trunk(self.stem(x))
 
     __call__: Callable[..., Any]
 
@@ -51,13 +69,14 @@ def untracked(model: nn.Module) -> Iterator[None]:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Eval mode and no gradient, and back."""
-    was = model.training
+    training = [module for module in model.modules() if module.training]
     model.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        model.train(was)
+        for module in training:  # not `model.train()`: some may have been told not to
+            module.training = True
 
 
 def flat_buffers(model: nn.Module) -> list[Tensor]:

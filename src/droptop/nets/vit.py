@@ -109,7 +109,7 @@ class ViT(Backbone):
         return self.patch_embed["proj"](x.expand(-1, 3, -1, -1))  # grey is three equal channels
 
     def trunk(self, first: Tensor, prefixes: Prefixes | None = None) -> Features:
-        tokens = torch.cat([self.cls_token.expand(len(first), -1, -1), first.flatten(2).transpose(1, 2)], 1)
+        tokens = torch.cat([self.cls_token.expand(first.shape[0], -1, -1), first.flatten(2).transpose(1, 2)], 1)
         tokens = tokens + self.pos_embed
         for index, block in enumerate(self.blocks):
             tokens = block(tokens, None if prefixes is None else prefixes.get(index))

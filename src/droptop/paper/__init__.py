@@ -15,7 +15,8 @@ from droptop.errors import BadRequest
 from droptop.paper.recipe import Recipe
 
 # In recipes/, in the order of `droptop paper list`; each has RECIPES.
-MODULES = ("tables", "ablation", "validity", "sensitivity", "readings")
+MODULES = ("tables", "ablation", "validity", "sensitivity", "readings", "colours", "impact", "overhead", "attention",
+           "features")
 
 
 def every_recipe() -> dict[str, Recipe]:

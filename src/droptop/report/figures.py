@@ -1,5 +1,7 @@
 """Results as pictures: PNG files in a run's `figures/`."""
 
+import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +15,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
+from PIL import Image
 
 from droptop.config import Config
-from droptop.report.maps import Maps, last_maps
-from droptop.results.folder import read_metrics, read_result
+from droptop.report.series import WINDOW, Curves, kappa_series, shortcut_series
+from droptop.results.folder import read_metrics, read_result, summary_of
+from droptop.results.records import Maps, read_maps
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
 STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
          "font.size": 9, "axes.titlesize": 9, "figure.titlesize": 11}
 ACROSS = 5  # test sets side by side
 MOST_ROWS = 20  # classes with a panel of their own; more of them share a heat map
-
-
-Curves = dict[str, tuple[list[int], list[float]]]  # by name: steps, and the value from each of them on
-
-
 def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
     """The figures of one arm."""
     with plt.rc_context(STYLE):
@@ -39,7 +38,7 @@ def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
             _save(intensities(config, read_result(run, config.seeds[0]), metrics[config.seeds[0]], title), run, "kappa")
         if any("dropped" in line for line in metrics[config.seeds[0]]):
             _save(shortcut_shares(list(metrics.values()), title), run, "shortcut")
-        if (maps := last_maps(config, run)) is not None:
+        if (maps := read_maps(run, config.seeds[0])) is not None:
             _save(attention_maps({summary["debias"]: maps}, title), run, "attention")
 
 
@@ -51,10 +50,31 @@ def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, A
         title = f"{first['method']} on {first['data']}, {' against '.join(arms)}"
         _save(accuracy_after_tasks(arms, title), out, "accuracy")
         _save(accuracy_matrices(arms, title), out, "matrix")
-        found = {config.options.debias: last_maps(config, run) for run, config in runs.items()}
+        found = {config.options.debias: read_maps(run, config.seeds[0]) for run, config in runs.items()}
         maps = {arm: found_maps for arm, found_maps in found.items() if found_maps is not None}
         if len(maps) == len(found):
             _save(attention_maps(maps, title), out, "attention")
+
+
+def seed_pictures(config: Config, seed: int, result: dict[str, Any],
+                  lines: list[dict[str, Any]]) -> Iterator[tuple[str, Image.Image]]:
+    """Those of one seed that its metrics alone tell, by name."""
+    arms = {config.options.debias: summary_of(config, {seed: result})}
+    title = f"{config.options.method}, {config.options.debias}, on {config.options.data}, seed {seed}"
+    with plt.rc_context(STYLE):
+        yield "figures/accuracy", _picture(accuracy_after_tasks(arms, title))
+        yield "figures/matrix", _picture(accuracy_matrices(arms, title))
+        if config.droptop is not None and config.droptop.drop == "adaptive":
+            yield "figures/kappa", _picture(intensities(config, result, lines, title, seed))
+        if any("dropped" in line for line in lines):
+            yield "figures/shortcut", _picture(shortcut_shares([lines], title))
+
+
+def _picture(figure: Figure) -> Image.Image:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=110)
+    plt.close(figure)
+    return Image.open(file).convert("RGB")
 
 
 def _save(figure: Figure, run: Path, name: str) -> None:
@@ -135,26 +155,14 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
     ax.set_xlabel("step (a vertical line ends a task)")
 
 
-def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str) -> Figure:
-    """kappa' over time, a row a class from its task on (or its first change, where tasks blur), of the first seed; a
-    heat map where there are many classes."""
+def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str,
+                seed: int | None = None) -> Figure:
+    """kappa' over time, a row a class, of the first seed unless told; a heat map where there are many classes."""
     assert config.droptop is not None
-    per_class = config.droptop.intensity.per == "class"
-    names = result["classes"] if per_class else ("all classes",)
-    tasks = result["tasks"] if per_class else ((0,),)
-    starts = [0] + [line["step"] for line in lines if line.get("task_end")]
-    gamma, last = config.droptop.gamma, lines[-1]["step"]
-    changes: dict[int, list[tuple[int, float]]] = {group: [] for groups in tasks for group in groups}
-    for line in lines:
-        for group, value in line.get("kappa", {}).items():
-            changes[int(group)].append((line["step"], value))
-    curves = {}  # by class: steps and values, the last one carried on to the end
-    for group, task in sorted((group, task) for task, groups in enumerate(tasks) for group in groups):
-        start = min([starts[task], *(step for step, _ in changes[group])])
-        steps, values = zip((start, min(config.droptop.kappa_0, gamma)), *changes[group])
-        curves[names[group]] = [*steps, last], [*values, values[-1]]
-    figure = kappa_curves(curves, lines) if len(curves) <= MOST_ROWS else kappa_map(curves, lines, gamma)
-    figure.suptitle(f"{title}: kappa' of seed {config.seeds[0]}, percent of the first map", fontsize=10)
+    curves = kappa_series(config.droptop, result["classes"], result["tasks"], lines)
+    figure = kappa_curves(curves, lines) if len(curves) <= MOST_ROWS else kappa_map(curves, lines, config.droptop.gamma)
+    shown = config.seeds[0] if seed is None else seed
+    figure.suptitle(f"{title}: kappa' of seed {shown}, percent of the first map", fontsize=10)
     return figure
 
 
@@ -190,19 +198,14 @@ def kappa_map(curves: Curves, lines: list[dict[str, Any]], gamma: float) -> Figu
     return figure
 
 
-def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int = 15) -> Figure:
+def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str) -> Figure:
     """Share of the dropped cells that lies on the shortcut, against chance, mean over seeds, smoothed."""
-    steps = min(map(len, seeds))  # seeds whose rare classes lie in other tasks may have a batch more or less
-    share, chance = (np.mean([[100 * line["dropped"][name] for line in lines[:steps]] for lines in seeds], axis=0)
-                     for name in ("share", "chance"))
     figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-    for values, colour, label in ((share, DEBIASED, "dropped cells"), (chance, PLAIN, "chance")):
-        width = min(window, len(values))
-        ax.plot(np.arange(width, len(values) + 1), np.convolve(values, np.ones(width) / width, "valid"), color=colour,
-                label=label)
+    for name, colour, label in (("share", DEBIASED, "dropped cells"), ("chance", PLAIN, "chance")):
+        ax.plot(*shortcut_series(seeds, name), color=colour, label=label)
     _mark_tasks(ax, seeds[0])
     ax.set(title=f"{title}: dropped cells on the shortcut", ylim=(0, None),
-           ylabel=f"% (mean of {len(seeds)} seeds and {window} steps)")
+           ylabel=f"% (mean of {len(seeds)} seeds and {WINDOW} steps)")
     ax.legend(frameon=False)
     return figure
 
@@ -213,16 +216,16 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
     count = len(first.images)
     figure, axes = plt.subplots(1 + len(arms), count, figsize=(1.15 * count + 0.5, 1.2 * (1 + len(arms)) + 0.6),
                                 layout="constrained", squeeze=False)
-    side = first.images.shape[1]
+    side, last = first.images.shape[1], [maps.moments[-1] for maps in arms.values()]
     for column, image in enumerate(first.images):
         axes[0][column].imshow(image)
         axes[0][column].set_title(first.names[column], fontsize=8)
-        for row, maps in zip(axes[1:], arms.values()):
+        for row, moment in zip(axes[1:], last):
             row[column].imshow(image, alpha=0.5)
-            row[column].imshow(maps.attention[column], cmap="magma", alpha=0.65, extent=(0, side, side, 0))
-            if maps.dropped is not None:
-                cell = side / maps.dropped.shape[1]
-                for i, j in np.argwhere(maps.dropped[column]):
+            row[column].imshow(moment.attention[column], cmap="magma", alpha=0.65, extent=(0, side, side, 0))
+            if moment.dropped is not None:
+                cell = side / moment.dropped.shape[1]
+                for i, j in np.argwhere(moment.dropped[column]):
                     row[column].add_patch(Rectangle((j * cell, i * cell), cell, cell, fill=False,
                                                         edgecolor="cyan", linewidth=0.8))
     for ax in axes.flat:
@@ -233,6 +236,6 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
     axes[0][0].set_ylabel("image")
     for row, arm in zip(axes[1:], arms):
         row[0].set_ylabel(arm)
-    squares = "; squares: dropped cells" if any(maps.dropped is not None for maps in arms.values()) else ""
+    squares = "; squares: dropped cells" if any(moment.dropped is not None for moment in last) else ""
     figure.suptitle(f"{title}: attention at the end (bright: high{squares})", fontsize=9)
     return figure

@@ -6,6 +6,8 @@
     OUT/figures/
     OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
     OUT/seed-K/checkpoints/
+    OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
+    OUT/seed-K/spec.json         what its learner must know of images, so that it predicts where the data is not
     OUT/seed-K/result.json       there once the seed is done
 """
 
@@ -16,7 +18,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -27,8 +29,9 @@ import torch
 
 from droptop.checkpoint import write_atomic
 from droptop.config import Config
-from droptop.errors import DroptopError
+from droptop.errors import BadRequest, DroptopError
 from droptop.results.metrics import Evaluation, Tasks, accuracy_curve, accuracy_matrix, metrics
+from droptop.streams.stream import Spec
 
 LOCK = ".lock"
 LOCK_WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
@@ -144,6 +147,23 @@ def read_metrics(run: Path, seed: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (seed_folder(run, seed) / "metrics.jsonl").read_text().splitlines()]
 
 
+def write_spec(folder: Path, spec: Spec) -> None:
+    write_json(folder / "spec.json", vars(spec) | {"dtype": str(spec.dtype).removeprefix("torch.")})
+
+
+def read_spec(folder: Path) -> Spec | None:
+    """What the images of a seed are like; None where nobody noted it."""
+    path = folder / "spec.json"
+    if not path.exists():
+        return None
+    try:
+        noted: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                                 for name, value in json.loads(path.read_bytes()).items()}
+        return Spec(**noted | {"dtype": getattr(torch, noted["dtype"])})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadRequest(f"{path} is damaged: {error}") from None
+
+
 def is_done(run: Path, seed: int) -> bool:
     """Is a seed's result there, whole? A damaged one is removed, so that it will be made anew."""
     try:
@@ -180,13 +200,18 @@ def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Ta
     return result
 
 
-def summarise(config: Config, run: Path) -> dict[str, Any]:
-    """One arm: every figure of every test set, a value a seed."""
-    results = [read_result(run, seed) for seed in config.seeds]
+def summarise(config: Config, run: Path, seeds: Sequence[int] | None = None) -> dict[str, Any]:
+    """One arm: every figure of every test set, a value a seed; of all seeds unless told."""
+    return summary_of(config, {seed: read_result(run, seed) for seed in (config.seeds if seeds is None else seeds)})
+
+
+def summary_of(config: Config, by_seed: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """The results of some seeds, put together."""
+    results = list(by_seed.values())
     tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
              for test, figures in results[0]["tests"].items()}
     options = config.options
-    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(config.seeds),
+    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(by_seed),
                "tests": tests}
     if all("dropped" in result for result in results):
         summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in ("share", "chance")}

@@ -8,7 +8,9 @@ from typing import Any
 
 from droptop.errors import BadRequest
 from droptop.streams import cifar, fashion, folder, imagenet9, mnist
+from droptop.streams.colours import ColourConfig
 from droptop.streams.root import Progress
+from droptop.streams.shortcuts import ShortcutConfig
 from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
 
 __all__ = ["FAMILIES", "STREAMS", "Batch", "Data", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
@@ -39,6 +41,7 @@ class StreamKind:
     preset: dict[str, Any]  # options of net and learner that suit this data
     about: str
     data: Data = BUILT_IN
+    border: int = 0  # black pixels that it draws around its images
 
 
 @dataclass(frozen=True)
@@ -67,21 +70,24 @@ def _folder(path: str) -> StreamKind:
 
 STREAMS: dict[str, StreamKind] = {
     "fashion": StreamKind(
-        fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut"),
+        fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut", border=fashion.PADDING),
     "fashion-sticker": StreamKind(
         fashion.fashion_sticker, fashion.StickerConfig, fashion.PRESET,
-        "a coloured sticker on the border tells the class"),
+        "a coloured sticker on the border tells the class", border=fashion.PADDING),
     "fashion-background": StreamKind(
-        fashion.fashion_background, fashion.ShortcutConfig, fashion.PRESET,
-        "a texture behind the garment tells the class"),
+        fashion.fashion_background, ShortcutConfig, fashion.PRESET,
+        "a texture behind the garment tells the class", border=fashion.PADDING),
+    "fashion-colour": StreamKind(
+        fashion.fashion_colour, ColourConfig, fashion.PRESET, "the garment's colour tells the class",
+        border=fashion.PADDING),
     "split-cifar10": StreamKind(
         cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
     "split-cifar100": StreamKind(
         cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100),
     "split-mnist": StreamKind(
-        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST),
+        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST, mnist.PADDING),
     "biased-mnist": StreamKind(
-        mnist.biased_mnist, mnist.ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit", MNIST),
+        mnist.biased_mnist, ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit", MNIST, mnist.PADDING),
     "split-imagenet9": _imagenet9("original"),
     "split-tiny-imagenet9": _tiny_imagenet9("original"),
 }

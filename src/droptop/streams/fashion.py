@@ -3,8 +3,10 @@
     fashion              no shortcut                                    test set: clean
     fashion-sticker      a coloured sticker on the border (local cue)   test sets: biased, removed, random
     fashion-background   a texture behind the garment (global cue)      test sets: biased, removed, random
+    fashion-colour       the garment's colour (all of what is seen)     test sets: biased, plain, random
 
-`biased` carries the shortcut as training does, `removed` does not carry it, `random` carries one drawn at random.
+`biased` carries the shortcut as training does, `removed` and `plain` do not carry it, `random` carries one drawn at
+random.
 """
 
 import dataclasses
@@ -22,27 +24,19 @@ from torch import Tensor
 
 from droptop.errors import require
 from droptop.rng import generator
+from droptop.streams.colours import ColourConfig, coloured
 from droptop.streams.root import Progress
-from droptop.streams.shortcuts import CUES, add_background, add_sticker, draw_cues
+from droptop.streams.shortcuts import CUES, ShortcutConfig, add_background, add_sticker, draw_cues
 from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
 
 CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 SPEC = Spec((3, 32, 32), CLASSES, mean=0.286, std=0.353)  # Fashion-MNIST's customary figures
 TRAIN, TEST = 1200, 200  # images a class
+PADDING = 2
 # Measured to be enough net for these images on a CPU: a stride-2 stem and a last map of 2 x 2.
 PRESET = {"width": 12, "stem": "7x7/2", "lr": 0.05, "memory": 500, "augment": "none"}
 
 Paint = Callable[[Samples, float, torch.Generator], Samples]  # adds a shortcut of some correlation
-
-
-@dataclass(frozen=True)
-class ShortcutConfig(StreamConfig):
-    correlation: float = 0.95
-    """How often the shortcut tells the class in training."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.correlation <= 1, "correlation", "a number from 0 to 1", self.correlation)
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def images() -> tuple[Samples, Samples]:
     with (files("droptop.streams") / "data/fashion.png").open("rb") as file:
         sheet = torch.from_numpy(np.array(Image.open(file)))
     grey = sheet.view(-1, 28, 100, 28).transpose(1, 2).reshape(-1, 28, 28)
-    rgb = F.pad(grey, (2, 2, 2, 2))[:, None].expand(-1, 3, -1, -1).contiguous()
+    rgb = F.pad(grey, (PADDING,) * 4)[:, None].expand(-1, 3, -1, -1).contiguous()
     labels = torch.arange(len(CLASSES))
     edge = TRAIN * len(CLASSES)
     return (Samples(rgb[:edge], labels.repeat_interleave(TRAIN)),
@@ -117,3 +111,8 @@ def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = No
         return Samples(x, samples.y, cues == samples.y, shortcut)
 
     return with_shortcut("fashion-background", paint, config, seed, limit)
+
+
+def fashion_colour(config: ColourConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
+    train, test = (dataclasses.replace(part, x=part.x[:, :1]) for part in images())
+    return coloured("fashion-colour", SPEC, train, test, config, seed, limit)

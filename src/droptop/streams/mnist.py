@@ -4,27 +4,19 @@
 
     split-mnist     grey digits                                  test set: clean
     biased-mnist    a colour a digit (appendix B of the paper)   test sets: biased, plain, random
-
-`biased` is coloured as training is, `plain` not at all, `random` with colours drawn at random. A digit's colour fills
-just its strokes, so these are the shortcut's pixels. Two digits may share a colour: it then points to both.
 """
 
 import dataclasses
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from PIL import ImageColor
-from torch import Tensor
 
-from droptop.errors import BadRequest, require
-from droptop.rng import generator
-from droptop.streams.fashion import ShortcutConfig
+from droptop.errors import BadRequest
+from droptop.streams.colours import ColourConfig, coloured
 from droptop.streams.idx import read_idx
 from droptop.streams.root import Missing, Progress, dataset_folder, download_command
-from droptop.streams.shortcuts import draw_cues
 from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
 
 FOLDER = "MNIST/raw"
@@ -38,62 +30,13 @@ PARTS = {"train": 60_000, "t10k": 10_000}  # images in each
 PRESET = {"width": 64, "stem": "3x3", "lr": 0.05, "memory": 200, "augment": "none"}
 
 
-@dataclass(frozen=True)
-class ColourConfig(ShortcutConfig):
-    correlation: float = 0.99
-    """How often a digit has its own colour in training."""
-    colours: str = "red,green,blue,yellow,magenta,cyan,orange,blueviolet,pink,sienna"
-    """The colours of digits 0 to 9, by name or as #rrggbb; digits may share one, as in red,green,green,green,..."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        takes = "ten colours by name or as #rrggbb, separated by commas, two different ones at least"
-        names = self.colours.split(",")
-        require(len(names) == len(DIGITS), "colours", takes, self.colours)
-        for name in names:
-            try:
-                bands = len(ImageColor.getrgb(name.strip()))
-            except ValueError:
-                bands = 0
-            require(bands == 3, "colours", takes, name)
-        require(len(self.palette()[0]) > 1, "colours", takes, self.colours)
-
-    def palette(self) -> tuple[Tensor, Tensor]:
-        """The different colours (K, 3), and for each digit which of them is its own."""
-        colours = [ImageColor.getrgb(name.strip()) for name in self.colours.split(",")]
-        different = list(dict.fromkeys(colours))
-        return torch.tensor(different), torch.tensor([different.index(colour) for colour in colours])
-
-
 def split_mnist(config: StreamConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     train, test = (dataclasses.replace(part, x=part.x.expand(-1, 3, -1, -1).contiguous()) for part in digits(root))
     return Stream("split-mnist", SPEC, train, {"clean": test}, config, seed, limit)
 
 
 def biased_mnist(config: ColourConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
-    colours, own = config.palette()
-
-    def paint(samples: Samples, correlation: float, purpose: str) -> Samples:
-        right = own[samples.y]
-        cues = draw_cues(right, correlation, generator(seed, "biased-mnist", purpose), len(colours))
-        return Samples(tint(samples.x, colours, cues), samples.y, cues == right, samples.x[:, 0] > 0)
-
-    train, test = digits(root)
-    tests = {
-        "biased": paint(test, config.correlation, "biased"),
-        "plain": dataclasses.replace(test, x=test.x.expand(-1, 3, -1, -1).contiguous()),
-        "random": paint(test, 1 / len(colours), "random"),
-    }
-    return Stream("biased-mnist", SPEC, paint(train, config.correlation, "train"), tests, config, seed, limit)
-
-
-def tint(grey: Tensor, colours: Tensor, cues_N: Tensor) -> Tensor:
-    """N, 3, side, side: grey images (N, 1, side, side) in the colours of their cues, as bright as they were."""
-    x = torch.empty(len(grey), 3, *grey.shape[2:], dtype=torch.uint8)
-    for cue, colour in enumerate(colours):  # a colour at a time, since products take four times the memory
-        rows = cues_N == cue
-        x[rows] = (grey[rows] * (colour.view(3, 1, 1) / 255)).round().to(torch.uint8)
-    return x
+    return coloured("biased-mnist", SPEC, *digits(root), config, seed, limit)
 
 
 def where(root: Path | None) -> str:

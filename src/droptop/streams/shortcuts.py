@@ -5,11 +5,25 @@ Legend: N images; a cue is the number of the class that it points to.
 
 import colorsys
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from droptop.errors import require
+from droptop.streams.stream import StreamConfig
+
 CUES = 10  # colours and textures that can be told apart
+
+
+@dataclass(frozen=True)
+class ShortcutConfig(StreamConfig):
+    correlation: float = 0.95
+    """How often the shortcut tells the class in training."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.correlation <= 1, "correlation", "a number from 0 to 1", self.correlation)
 
 
 def palette() -> Tensor:

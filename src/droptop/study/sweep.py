@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from droptop import trackers
 from droptop.checkpoint import write_atomic
 from droptop.config import Config, to_toml
 from droptop.engine.build import build_learner, build_stream
@@ -144,6 +145,8 @@ def refuse_what_cannot_be(configs: list[Config]) -> None:
     """Builds one learner of every kind, on this machine's processor: others may have the GPUs."""
     kinds = {(config.options.data, config.options.limit, config.stream, config.options.method, config.net): config
              for config in configs}
+    for log in {config.options.log for config in configs}:
+        trackers.check(log)
     for config in kinds.values():
         here = replace(config, options=replace(config.options, device="cpu"))
         build_learner(here, build_stream(here, here.options.first_seed), here.options.first_seed)

@@ -1,0 +1,88 @@
+"""What the pages take from the code instead of repeating it.
+
+    <!-- include: FILE -->        a Markdown file of the repository, its title left out and its links mended
+    <!-- code: FILE -->           a Python file of the repository, as a block; tests run these files
+    <!-- options: METHOD -->      every option of a method on the default stream, from the dataclasses
+    <!-- streams -->              every stream by name
+    <!-- usage -->                what `droptop --help` prints
+"""
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parent.parent
+HERE = {"REPRODUCTION.md": "measured.md", "benchmarks/h200/README.md": "speed.md", "benchmarks/h200": "speed.md",
+        "docs/sweeps.md": "sweeps.md", "README.md": "index.md"}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return re.sub(r"<!-- (include|code|options|streams|usage):? ?(\S*) -->",
+                  lambda found: globals()[found[1]](*filter(None, [found[2]])), markdown)
+
+
+def include(name: str) -> str:
+    """A file's text below its title; links to files that have a page go there, others lose their target."""
+    text = (REPOSITORY / name).read_text().split("\n", 1)[1]
+
+    def mended(found: re.Match[str]) -> str:
+        words, target = found.groups()
+        if target.startswith(("http", "#")):
+            return found[0]
+        path = (REPOSITORY / name).parent.joinpath(target).resolve().relative_to(REPOSITORY).as_posix()
+        return f"[{words}]({HERE[path]})" if path in HERE else f"{words} (`{path}`)"
+
+    return re.sub(r"(?<!!)\[([^]]+)\]\(([^)]+)\)", mended, text)
+
+
+def code(name: str) -> str:
+    return f"```python\n{(REPOSITORY / name).read_text()}```"
+
+
+def options(method: str) -> str:
+    """A table a section of the configuration: flag, default, what it does."""
+    from droptop import configure
+
+    config = configure("fashion-sticker", method, **({"weights": "random"} if method in ("l2p", "dualprompt") else {}))
+    sections = {"What is run": config.options, "Stream": config.stream, "Net": config.net, "Learner": config.learner,
+                "Debiasing": config.droptop, "Intensity": config.droptop.intensity}
+    tables = []
+    for title, section in sections.items():
+        about = docstrings(type(section))
+        values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+        rows = [f"| `--{name.replace('_', '-')}` | {shown(value)} | {about[name]} |" for name, value in values.items()
+                if not dataclasses.is_dataclass(value)]
+        tables.append(f"### {title}\n\n| option | default here | |\n|---|---|---|\n" + "\n".join(rows))
+    return "\n\n".join(tables)
+
+
+def docstrings(kind: type) -> dict[str, str]:
+    """The string under each field of a dataclass and of those that it extends."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
+        for field, string in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(string, ast.Expr):
+                found[field.target.id] = " ".join(inspect.cleandoc(string.value.value).split())
+    return found
+
+
+def shown(value: Any) -> str:
+    return "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def streams() -> str:
+    from droptop.streams import known_names
+
+    return "| stream | |\n|---|---|\n" + "\n".join(f"| `{name}` | {about} |" for name, about in known_names().items())
+
+
+def usage() -> str:
+    from droptop.cli.main import USAGE
+
+    return f"```text\n{USAGE}```"

@@ -1,0 +1,207 @@
+"""The debiasing layer in any model, by the names of two of its submodules; the loop stays yours.
+
+    layer = droptop.attach(model, first="maxpool", last="layer4", classes=10, gamma=5.0)
+    for x, y in batches:                         # stream and memory samples, joined
+        with layer.labels(y):
+            loss = F.cross_entropy(model(x), y)  # debiased; without labels or in eval mode the model is as it was
+        loss.backward(); ...
+        layer.adjust(memory_x, memory_y)         # every p-th time: is it better to drop more, or less?
+
+`first` is the submodule whose output is the first map: the end of the stem, after its norm and activation (`maxpool` of
+a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage. What
+a map may look like says `nets/layout.py`; what a pass costs and leaves behind, `nets/taps.py`.
+
+compile     before or after: `torch.compile(model)` breaks its graph at the model's entry and end and at `first`, and
+            only while there are labels; the attention pass runs eagerly. `fullgraph=True` is an error then.
+copies      of the model (deepcopy, pickle) are plain models; a copy of the layer comes with a copy of the model.
+recomputing (activation checkpointing) is for what comes after `first`: in the backward pass there are no labels.
+parallel    in DistributedDataParallel every process has a layer of its own, with labels, memory and intensities of its
+            own (give each its own seed). nn.DataParallel is refused.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from droptop.config import flatten, replaced
+from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map, group_losses
+from droptop.errors import BadBatch, BadRequest, require
+from droptop.nets.backbone import evaluating
+from droptop.nets.layout import Layout
+from droptop.nets.taps import Hook, Taps
+from droptop.rng import generator
+
+CHUNK = 250  # memory samples a forward pass of the probe
+
+
+def attach(model: nn.Module, first: str, last: str, classes: int, *, seed: int = 0,
+           classify: Callable[[Tensor], Tensor] | None = None, grid: tuple[int, int] | None = None,
+           channels_last: bool | None = None, **options: Any) -> "Attached":
+    """Puts the debiasing layer behind `first`; the options are those of `DropTopConfig` and `IntensityConfig`.
+
+    `classify` gives the logits of memory samples, where `model(x)` is something else. `grid` (rows, columns) and
+    `channels_last` say how maps lie, where their shape does not.
+    """
+    return Attached(model, first, last, classes, seed, classify, Layout(grid, channels_last), configured(options))
+
+
+def configured(options: dict[str, Any]) -> DropTopConfig:
+    """The layer's settings from flat options: `gamma=5.0, period=3`."""
+    paths = {path.rpartition(".")[2]: path for path in flatten(DropTopConfig())}
+    for name in options.keys() - paths.keys():
+        close = difflib.get_close_matches(name, paths, 1)
+        raise BadRequest(f"attach has no option {name}" + (f"; did you mean {close[0]}?" if close else ""))
+    config: DropTopConfig = replaced(DropTopConfig(), {paths[name]: value for name, value in options.items()})
+    require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
+    require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
+    return config
+
+
+class Attached:
+    """What `attach` gives: the layer, its labels and its intensities."""
+
+    def __init__(self, model: nn.Module, first: str, last: str, classes: int, seed: int,
+                 classify: Callable[[Tensor], Tensor] | None, layout: Layout, config: DropTopConfig) -> None:
+        require(classes >= 1, "classes", "a number from 1", classes)
+        self.model, self.classes, self.seed, self.classify = model, classes, seed, classify
+        inner = unwrapped(model)
+        if any(isinstance(hook, Hook) and hook.function is not None for hook in inner._forward_hooks.values()):
+            raise BadRequest(f"this {type(inner).__name__} has a debiasing layer already: remove() it first")
+        self.taps = Taps(inner, first, last, layout)
+        self.device = device_of(inner)
+        self.debias = DropTop(config, classes, generator(seed, "debias", device=self.device)).to(self.device)
+        self.steps = 0  # that `tick` has counted
+        self.checked = False  # has the last map been looked at?
+        self.hooks = self.taps.install()
+
+    def remove(self) -> None:
+        """Leaves the model as it was found."""
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks = []
+
+    # -- Dropping ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def labels(self, y: Tensor) -> Iterator[None]:
+        """While the model is training, what it is called with is debiased as samples of these classes."""
+        if not self.hooks:
+            raise BadRequest("this debiasing layer was removed from its model")
+        if y.dim() != 1 or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+            raise BadBatch(f"labels must be integers, one a sample, not {tuple(y.shape)} of {y.dtype}")
+        if y.device.type == "cpu" and len(y) and not (y.min() >= 0 and y.max() < self.classes):
+            raise BadBatch(f"labels must lie in 0 to {self.classes - 1}, not {y.min()} to {y.max()}")
+        self.follow()
+        y = y.to(self.device, torch.int64)
+        with self.taps.changing(lambda first, last: self.masked(first, last, y), self.debias.looks):
+            yield
+
+    def masked(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
+        if len(first) != len(y):
+            raise BadBatch(f"{self.taps.names['first']!r} gives maps of {len(first)} samples, but there are {len(y)} "
+                           "labels")
+        if self.debias.looks and not self.checked:
+            check_last_map(self.debias.config, last().shape[2:].numel(), "let last name an earlier submodule")
+            self.checked = True
+        return self.debias(first, last, labels=y)
+
+    @property
+    def trace(self) -> Trace:
+        """Attention and mask (B, h, w) of the last batch that was debiased."""
+        return self.debias.last
+
+    # -- Adapting ------------------------------------------------------------------------------------------------
+
+    @property
+    def kappa(self) -> Tensor:
+        """The intensity of every class, in percent of the first map."""
+        return self.debias.intensity.kappa
+
+    def adjust(self, x: Tensor, y: Tensor) -> bool:
+        """Counts a step; if it is the last one of a period, shifts the intensities by the loss on memory samples, and
+        says so. Call it after every step with the whole memory, as the model takes it, unaugmented."""
+        if due := self.tick():
+            self.probe(x, y)
+        return due
+
+    def tick(self) -> bool:
+        """Counts a step; is it time for `probe`?"""
+        self.steps += 1
+        return self.debias.adapts and self.steps % self.debias.config.intensity.period == 0
+
+    def probe(self, x: Tensor, y: Tensor) -> None:
+        """Ends a period: the loss of every class on memory samples, unmasked, in eval mode."""
+        if len(x) != len(y):
+            raise BadBatch(f"the memory has {len(x)} images and {len(y)} labels")
+        self.follow()
+        intensity, classify = self.debias.intensity, self.classify or self.taps.model
+        if 0 < intensity.config.probe < len(y):
+            keys = torch.rand(len(y), generator=self.debias.generator, device=self.device)
+            rows = keys.topk(intensity.config.probe).indices
+            x, y = x[rows.to(x.device)], y[rows.to(y.device)]
+        y = y.to(self.device, torch.int64)
+        losses = [torch.zeros(0, dtype=torch.float64, device=self.device)]
+        with evaluating(self.taps.model):
+            for images, labels in zip(x.split(CHUNK), y.split(CHUNK)) if len(y) else ():
+                losses.append(F.cross_entropy(classify(images.to(self.device)), labels, reduction="none").double())
+        there = torch.ones_like(y, dtype=torch.bool)
+        intensity.record(group_losses(torch.cat(losses), intensity.group(y), there, len(intensity.kappa)))
+
+    # -- State ---------------------------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Goes where the model went. A generator cannot: there is a new one of the same seed over there."""
+        device = device_of(self.taps.model)
+        if device != self.device:
+            self.device, self.debias = device, self.debias.to(device)
+            self.debias.generator = generator(self.seed, "debias", device=device)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on, besides the model: intensities, histories, generator, steps."""
+        self.follow()
+        return {**self.debias.state_dict(), "generator": self.debias.generator.get_state(),
+                "steps": torch.tensor(self.steps)}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        own = self.state_dict()
+        if wrong := sorted(own.keys() ^ state.keys()) or [n for n in own if own[n].shape != state[n].shape]:
+            raise BadRequest(f"this state is of another layer, or of one on another device: {', '.join(wrong[:5])}")
+        with torch.no_grad():
+            for name, value in self.debias.state_dict().items():
+                value.copy_(state[name])
+        self.debias.generator.set_state(state["generator"].cpu())
+        self.steps = int(state["steps"])
+
+    def __reduce__(self) -> Any:
+        """A copy is a layer in a copy of the model."""
+        names = self.taps.names
+        return _again, (self.model, names["first"], names["last"], self.classes, self.seed, self.classify,
+                        self.taps.layout, self.debias.config, bool(self.hooks), dict(self.state_dict()))
+
+
+def _again(*args: Any) -> Attached:
+    *given, there, state = args
+    layer = Attached(*given)
+    layer.load_state_dict(state)
+    if not there:
+        layer.remove()
+    return layer
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model itself, inside of what `torch.compile` and DistributedDataParallel put around it."""
+    if isinstance(model, nn.DataParallel):
+        raise BadRequest("a model in nn.DataParallel cannot be debiased: take DistributedDataParallel")
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        return unwrapped(model.module)
+    inner = getattr(model, "_orig_mod", None)
+    return unwrapped(inner) if isinstance(inner, nn.Module) else model
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next((tensor.device for tensor in model.parameters()), torch.device("cpu"))

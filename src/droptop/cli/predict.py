@@ -1,0 +1,132 @@
+"""`droptop predict`: what a trained learner says of image files."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from tyro.conf import Positional, arg
+
+from droptop.cli import flags
+from droptop.errors import BadRequest, require
+
+if TYPE_CHECKING:
+    from droptop.engine.trained import Trained
+
+Run = Annotated[Positional[Path], arg(metavar="RUN", help="Folder of a run, a comparison, or one of their seeds.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedOptions:
+    """Which trained learner; what `predict` and `export` share."""
+
+    run: Run
+    arm: str | None = None
+    """Arm of a comparison, by what it was debiased with; the debiased one unless told."""
+    seed: int | None = None
+    """Which seed; the first unless told."""
+    weights: str | None = None
+    """Frozen weights of a prompt learner, where they are no longer where its run found them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(TrainedOptions):
+    images: Annotated[Positional[tuple[Path, ...]], arg(metavar="IMAGES", help="Image files; folders are walked.")]
+    top: int = 2
+    """How many classes to name of each image, the most probable first."""
+    json: bool = False
+    """Print a line of JSON an image, and nothing else."""
+    maps: Path | None = None
+    """New folder for pictures of where the learner looks, one an image."""
+    device: str = "cpu"
+    """cpu or cuda."""
+
+    def __post_init__(self) -> None:
+        require(self.top >= 1, "top", "a number of classes from 1", self.top)
+        if not self.images:
+            raise BadRequest("predict takes images: droptop predict RUN IMAGES...")
+        if self.maps is not None and (self.maps.is_file() or (self.maps.is_dir() and any(self.maps.iterdir()))):
+            raise BadRequest(f"--maps takes a new or empty folder; {self.maps} holds something already")
+
+
+class Answer(NamedTuple):
+    """The most probable classes of a file, by name."""
+
+    file: Path
+    classes: list[tuple[str, float]]  # with their probabilities among the classes seen
+
+    def line(self) -> str:
+        name, confidence = self.classes[0]
+        top = [{"class": each, "confidence": round(share, 6)} for each, share in self.classes]
+        return json.dumps({"file": str(self.file), "class": name, "confidence": round(confidence, 6), "top": top})
+
+
+def predict(args: list[str], console: Console) -> int:
+    options = flags.read(PredictOptions, args, "droptop predict", "class and confidence of images")
+    from droptop.engine.trained import find_place, restore
+    from droptop.streams.files import find_images
+
+    files = find_images(options.images)
+    trained = restore(find_place(options.run, options.arm, options.seed), options.device, options.weights)
+    for note in trained.notes:
+        print(f"note: {note}", file=sys.stderr)
+    failed, answers = 0, list[Answer]()
+    for answer in answered(trained, files, options):
+        if isinstance(answer, str):
+            failed += 1
+            print(f"droptop: {answer}", file=sys.stderr)
+        elif options.json:
+            print(answer.line(), flush=True)
+        else:
+            answers.append(answer)
+    if answers:
+        show(answers, trained, console)
+    return 1 if failed else 0
+
+
+def answered(trained: "Trained", files: list[Path], options: PredictOptions) -> Iterator[Answer | str]:
+    """An answer a file, or what is wrong with it; the pictures are written on the way."""
+    from droptop.engine.evaluate import CHUNK
+    from droptop.report.overlays import Overlays
+    from droptop.streams import find
+    from droptop.streams.files import load_all
+
+    learner, overlays = trained.learner, None
+    if options.maps is not None:
+        try:
+            options.maps.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadRequest(f"--maps takes a folder that can be written; {options.maps}: {error.strerror}") from None
+        overlays = Overlays(learner, options.maps)
+    border, classes = find(trained.place.config.options.data).border, learner.spec.classes
+    count = min(options.top, int(learner.seen.sum()))
+    for paths, x, errors in load_all(files, learner.spec.shape, border, CHUNK[learner.device.type]):
+        yield from errors
+        if not paths:
+            continue
+        best = learner.predict(x).softmax(1).topk(count)
+        if overlays is not None:
+            overlays.write(paths, x)
+        for path, shares, labels in zip(paths, best.values.tolist(), best.indices.tolist()):
+            yield Answer(path, [(classes[label], share) for label, share in zip(labels, shares)])
+
+
+def show(answers: list[Answer], trained: "Trained", console: Console) -> None:
+    learner, (config, _, seed) = trained.learner, trained.place
+    title = (f"{config.options.method}, {config.options.debias}, on {config.options.data}, seed {seed}: "
+             f"{int(learner.seen.sum())} classes")
+    table = Table("file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []),
+                  title=Text(title))
+    for file, ((name, confidence), *others) in answers:
+        after = [", ".join(f"{other} {percent(share)}" for other, share in others)] if others else []
+        table.add_row(Text(str(file), overflow="fold"), Text(name), percent(confidence), *map(Text, after))
+    console.print(table)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}%"

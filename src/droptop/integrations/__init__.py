@@ -1,0 +1,1 @@
+"""droptop in other people's training loops."""

@@ -1,0 +1,90 @@
+"""Anybody's model as a backbone for learners, by the names of two of its submodules.
+
+    learner = droptop.make_learner("er", stream, model=resnet18(num_classes=10), first="maxpool", last="layer4")
+
+The learner trains this very model, from the weights that it has, and it is the learner's from then on: its mode, too.
+It must give one logit a class and draw nothing at random: what dropout draws is no part of a learner's state, and the
+learner could not resume exactly.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from droptop.errors import BadRequest
+from droptop.nets.backbone import AttentionNorm, Backbone, Change, Features, Given, untracked
+from droptop.nets.layout import Layout
+from droptop.nets.taps import Taps
+
+
+class Adapted(Backbone):
+    finer = "let last name an earlier submodule"
+
+    def __init__(self, net: nn.Module, first: str, last: str, layout: Layout = Layout()) -> None:
+        super().__init__()
+        self.net, self.names, self.layout = net, (first, last), layout
+        self.taps()  # which refuses names that are not there
+
+    def taps(self) -> Taps:
+        """Made anew for every use: hooks that stayed in a model would not be at home in a copy of it."""
+        return Taps(self.net, *self.names, self.layout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+    def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
+                looks: AttentionNorm | None = "batch") -> Tensor:
+        if change is None:
+            return self.net(x)
+        if not self.net.training:
+            raise BadRequest("the model is in eval mode, in which nothing is dropped: train() it before it learns on, "
+                             "and ask learner.predict")
+        taps = self.taps()
+        with taps.installed(), taps.changing(change, looks):
+            return self.net(x)
+
+    def features(self, x: Tensor) -> Features:
+        """The last map, and its mean over the cells for want of knowing what the head sees."""
+        taps = self.taps()
+        with taps.installed():
+            taps.watch(x)
+        last = taps.last_map()
+        return Features(last, last.mean((2, 3)))
+
+
+def adapt(model: nn.Module, first: str | None, last: str | None, layout: Layout, shape: tuple[int, int, int],
+          classes: int) -> Backbone:
+    """A model as a backbone for images of a shape; one that has stem, trunk and head is one already."""
+    if isinstance(model, Backbone):
+        backbone = model
+    elif first is None or last is None:
+        raise BadRequest("model takes first and last beside it: the names of the submodules that give the first map "
+                         "and the last one")
+    else:
+        backbone = Adapted(model, first, last, layout)
+    logits, drew = _tried(backbone, shape)
+    if not isinstance(logits, Tensor) or logits.shape != (2, classes):
+        found = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
+        raise BadRequest(f"model gives {found} a sample, not {classes} logits, one a class of the stream")
+    if drew:
+        raise BadRequest("model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
+                         "resume exactly: set their rates to 0, or take droptop.attach in a loop of your own")
+    return backbone
+
+
+def _tried(model: Backbone, shape: tuple[int, int, int]) -> tuple[Any, bool]:
+    """What two black images give in training mode, and whether that drew anything at random."""
+    x = torch.zeros(2, *shape, device=next((weight.device for weight in model.parameters()), None))
+    on_gpu = [x.device] if x.is_cuda else []
+
+    def states() -> list[Tensor]:
+        return [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in on_gpu)]
+
+    with torch.random.fork_rng(on_gpu), torch.no_grad(), untracked(model):
+        before = states()
+        try:
+            logits = model.train()(x)
+        except RuntimeError as error:
+            raise BadRequest(f"model does not take images of {shape}: {str(error).splitlines()[0]}") from error
+        return logits, not all(map(torch.equal, before, states()))

@@ -1,0 +1,132 @@
+"""Appendix B: what a colour that tells digits apart in one task does to the other (shortcut-mnist).
+
+Two tasks, 0 and 1, then 2 and 3, watched while the second is learned. (a) In the first task colours tell the digits
+apart, in the second they do not: is the second learned more slowly? (b) In the first task colours say nothing, in the
+second they tell: is the first forgotten faster? The paper holds both against plain digits. These differ from coloured
+ones in contrast as well, so here stands one more: all digits in one colour, in which there is no shortcut.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from droptop.paper.exhibits import Column, Difference, Exhibit, Figure, Table, Value
+from droptop.paper.found import Found, Series, difference, mean
+from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.recipes.shared import STATISTICS, band, suffix
+from droptop.results.metrics import accuracy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+TASKS = ((0, 1), (2, 3))
+SPLIT = "/".join(",".join(map(str, task)) for task in TASKS)
+PLAIN = {"biased-mnist": "split-mnist", "fashion-colour": "fashion"}  # the same images without colours
+REST = ",red" * 6  # of the classes that are left out
+COLOURS = {"a": "red,lime,lime,lime" + REST, "b": "lime,lime,red,lime" + REST, "one": "lime,lime,lime,lime" + REST}
+WATCHED = {"a": 1, "b": 0}  # the task whose accuracy is watched while the second one is learned
+TITLES = {"a": "(a) transfer: accuracy on task 2", "b": "(b) forgetting: accuracy on task 1"}
+LABELS = {"plain": "plain", "one": "one colour", "a": "0 red, 1 green; 2 and 3 green",
+          "b": "0 and 1 green; 2 red, 3 green"}
+MEANING = (
+    "Percent. " + STATISTICS + " (a) Classes 0 red and 1 green, then 2 and 3 green; (b) 0 and 1 green, then 2 red and "
+    "3 green; tested on images coloured in the same way. *Yes*: lower than both plain and one-coloured images, p < "
+    "0.05; *than plain* or *than one colour*: than these alone. The paper shows curves and gives no figures to quote.")
+
+MEAN, LOWEST, LAST = "mean while task 2 is learned", "lowest", "at its end"
+FIGURES = {"a": (MEAN, LAST), "b": (MEAN, LOWEST, LAST)}  # what is being learned is lowest at 0
+
+Curve = dict[int, float]  # accuracy by steps of the second task
+
+
+def options(scope: Scope) -> Block:
+    """What holds for all of them: the paper's learning rate and memory; in a quick look, enough to learn something."""
+    own = {"lr": 0.01, "eval_every": 5, "limit": 1600} if scope.quick else {"lr": 0.001, "eval_every": 20}
+    return {"method": "er", "debias": "none", "memory": 200, "split": SPLIT} | own
+
+
+def cell(scope: Scope, data: str, colouring: str) -> Cell:
+    if colouring == "plain":
+        return {"data": PLAIN[data]} | options(scope)
+    return {"data": data, "correlation": 1.0, "colours": COLOURS[colouring]} | options(scope)
+
+
+def study(scope: Scope) -> list[Block]:
+    return [cell(scope, data, colouring) for data in scope.data for colouring in ("plain", *COLOURS)]
+
+
+def curve(lines: list[dict[str, Any]], test: str, task: int) -> Curve:
+    """Accuracy on the classes of a task at every evaluation while the second one is learned."""
+    start = next(line["step"] for line in lines if line.get("task_end"))
+    return {line["step"] - start: accuracy(line["eval"][test], TASKS[task]) for line in lines
+            if "eval" in line and line["step"] > start}
+
+
+def curves(found: Found, data: str, colouring: str, task: int) -> dict[int, Curve]:
+    """By seed; measured on images coloured as in training."""
+    own = cell(found.scope, data, colouring)
+    return {seed: curve(found.lines(own, seed), found.tests(own)[0], task) for seed in found.of(own)}
+
+
+def summed_up(curve: Curve, figure: str) -> float:
+    values = list(curve.values())
+    return {MEAN: float(np.mean(values)), LOWEST: min(values), LAST: values[-1]}[figure]
+
+
+def table(found: Found, data: str) -> Table:
+    rows: list[list[Value]] = []
+    for name, task in WATCHED.items():
+        by_colour = {colouring: curves(found, data, colouring, task) for colouring in ("plain", "one", name)}
+        for number, figure in enumerate(FIGURES[name]):
+            series: dict[str, Series] = {colouring: {seed: summed_up(own, figure) for seed, own in by_seed.items()}
+                                         for colouring, by_seed in by_colour.items()}
+            against = [difference(series[other], series[name]) for other in ("plain", "one")]
+            rows.append([TITLES[name] if number == 0 else "", figure, *(mean(own) for own in series.values()),
+                         against[0].n, *against, said(against)])
+    columns = [Column("experiment", "label"), Column("accuracy", "label"), Column("plain"), Column("one colour"),
+               Column("shortcut"), Column("n"), Column("shortcut - plain"), Column("shortcut - one colour"),
+               Column("lower, as the paper says", "verdict")]
+    return Table(f"A colour as a shortcut in one of two tasks, ER on {data}", columns, rows, [MEANING],
+                 suffix(found, data))
+
+
+def said(against: list[Difference]) -> str:
+    """Which of the two controls the shortcut falls behind."""
+    if any(one.p is None for one in against):
+        return "cannot tell"
+    plain, one_colour = (one.significant and one.diff is not None and one.diff < 0 for one in against)
+    return "yes" if plain and one_colour else "than plain" if plain else "than one colour" if one_colour else "no"
+
+
+def draw(found: Found, data: str) -> "Drawing":
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), layout="constrained")
+    for ax, (name, task) in zip(axes, WATCHED.items()):
+        for colouring, colour, style in (("plain", "#5b6b82", "-"), ("one", "#2e8b57", "--"), (name, "#c8102e", "-")):
+            by_seed = curves(found, data, colouring, task)
+            if not by_seed:
+                continue
+            steps = list(next(iter(by_seed.values())))
+            values = [[own[step] for step in steps] for own in by_seed.values() if list(own) == steps]
+            band(ax, steps, values, colour, LABELS[colouring], style)
+        ax.set(title=TITLES[name], xlabel="steps of task 2")
+        ax.legend(frameon=False, loc="lower right" if name == "a" else "lower left", fontsize=8)
+    axes[0].set_ylabel("accuracy (%)")
+    return figure
+
+
+def show(found: Found) -> list[Exhibit]:
+    exhibits: list[Exhibit] = []
+    for data in found.scope.data:
+        title = f"Accuracy while the second task is learned, ER on {data}: mean and standard error over seeds"
+        exhibits += [table(found, data), Figure(title, partial(draw, found, data), suffix=suffix(found, data))]
+    return exhibits
+
+
+RECIPES = (
+    Recipe("shortcut-mnist", "Appendix B, figure",
+           "a colour that tells classes apart slows the next task down, or erases the last one", show, study,
+           data=("biased-mnist",), quick_data=("fashion-colour",), stand_in=False),
+)

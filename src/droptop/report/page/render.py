@@ -1,0 +1,86 @@
+"""A folder -> one HTML file that needs nothing else: style, script, charts and pictures are in it."""
+
+import json
+from functools import lru_cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import altair
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from droptop.checkpoint import write_atomic
+from droptop.engine.run import load
+from droptop.errors import BadRequest
+from droptop.report.page.content import Page
+from droptop.report.page.runs import page_of_runs
+from droptop.report.page.study import page_of_study
+from droptop.streams import cache
+
+
+def describe(folder: Path, again: str) -> Page:
+    """What a run, a comparison or a study found; `again` is the command that makes it anew."""
+    if (folder / "study.toml").is_file():
+        runs = sorted((folder / "runs").glob("*/environment.json"))
+        return page_of_study(folder, again, (folder / "study.toml").read_text(), environment_of(runs))
+    command, config = load(folder)
+    return page_of_runs(command, config, folder, again, (folder / "config.toml").read_text(),
+                        environment_of([folder / "environment.json"]))
+
+
+def environment_of(paths: list[Path]) -> dict[str, Any]:
+    """The first environment that was noted, its versions beside the rest."""
+    try:
+        noted = json.loads(paths[0].read_text())
+    except (IndexError, OSError, ValueError):
+        return {}
+    return {**noted.pop("versions", {}), **noted}
+
+
+def render(page: Page, newest: str = "") -> str:
+    """The page; with a version it asks whoever serves it for newer ones."""
+    environment = Environment(loader=PackageLoader("droptop.report.page", "assets"), autoescape=True,
+                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    assets = files("droptop.report.page") / "assets"
+    sections = [section for section in (page.answer, *page.sections) if section is not None]
+    data = {section.name: {"columns": section.columns, "rows": section.rows,
+                           "charts": [chart.spec for chart in section.charts]} for section in sections}
+    return environment.get_template("page.html").render(
+        page=page, version=newest, style=Markup((assets / "page.css").read_text()),
+        script=Markup((assets / "page.js").read_text()), bundle=Markup(bundle()), data=in_script(data),
+        looks=in_script(page.looks))
+
+
+def in_script(value: Any) -> Markup:
+    """JSON that no text within can end or leave."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+@lru_cache
+def bundle() -> str:
+    """Vega, Vega-Lite and its embedding as one script. It takes seconds to put together, so that it is kept."""
+    language = "_".join(altair.SCHEMA_VERSION.split(".")[:2])  # as vl-convert writes v6.4
+    kept = cache.folder() / f"vega-lite-{language}-{version('vl-convert-python')}.js"
+    try:
+        if text := kept.read_text():
+            return text
+    except OSError:
+        pass
+    text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", language).replace("</script", "<\\/script")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(kept, text.encode())
+    except OSError:
+        pass  # it will be put together again
+    return text
+
+
+def write_report(folder: Path, out: Path, again: str) -> Path:
+    if not folder.is_dir():
+        raise BadRequest(f"{folder} is not a folder")
+    write_atomic(out, render(describe(folder, again)).encode())
+    return out

@@ -1,0 +1,111 @@
+"""The page of a study: what debiasing changes, by data and method."""
+
+from pathlib import Path
+from typing import Any
+
+from droptop.config import FREE
+from droptop.report import tables
+from droptop.report.page import charts
+from droptop.report.page.answer import counted, listed
+from droptop.report.page.content import Chart, Page, Row, Section, Table
+from droptop.results.compare import verdict
+from droptop.study.index import Index
+from droptop.study.results import FIGURES, rows
+from droptop.study.sweep import asked
+
+BY = ("data", "method", "debias")
+MOST_ROWS = 1500  # of the table
+
+
+def page_of_study(study: Path, again: str, config_text: str, environment: dict[str, Any]) -> Page:
+    index, cells = Index(study), set(asked(study))
+    counts, failures = index.counts(cells), [(cell, error) for cell, error in index.failures() if cell in cells]
+    values = [value for value in index.values() if (value["run"], value["seed"]) in cells]
+    index.close()
+    page = Page("study", study.name or str(study), "", [], again, config_text, environment)
+    if counts["done"] < len(cells):
+        page.progress = f"{counts['done']} of {counted(len(cells), 'cell')} are done, {counts['failed']} failed"
+    page.notes += [f"failed: {cell.run}, seed {cell.seed}: {error.strip().splitlines()[-1]}"
+                   for cell, error in failures[:20]]
+    if not values:
+        page.headline = "This study has not come to a result yet."
+        return page
+    found = rows(values, BY, FIGURES)
+    if varied := also_varied(values):
+        page.notes.append(f"{listed(varied)} vary as well and are averaged over here; `droptop results --by` tells "
+                          "them apart.")
+    describe(page, [row for row in found if row["figure"] == "A_avg"])
+    if len(found) > MOST_ROWS:
+        page.notes.append(f"The table has the first {MOST_ROWS} of {len(found)} rows; `droptop results` has all.")
+    page.tables = [Table("All figures", [*BY, "test set", "figure", "n", "mean", "to none", "95% interval", "p",
+                                         "p (Holm)"], [cells_of(row) for row in found[:MOST_ROWS]])]
+    return page
+
+
+def also_varied(values: list[dict[str, Any]]) -> list[str]:
+    """Options that differ between runs of the same data, method and debiasing."""
+    own = {*BY, *FREE, "run", "seed", "test", "figure", "value"}
+    groups: dict[tuple[Any, ...], dict[str, set[str]]] = {}
+    for value in values:
+        seen = groups.setdefault(tuple(value.get(name) for name in BY), {})
+        for name, content in value.items():
+            if name not in own:
+                seen.setdefault(name, set()).add(str(content))
+    varied = {name for seen in groups.values() for name, found in seen.items() if len(found) > 1}
+    return sorted(name.rpartition(".")[2] for name in varied)
+
+
+def describe(page: Page, found: list[dict[str, Any]]) -> None:
+    """The answer over all comparisons, and what every arm reaches."""
+    effects = [row for row in found if row["diff"] is not None]
+    if effects:
+        words = [word(row) for row in effects]
+        tally = [f"{verb} in {words.count(key)}" for key, verb in (("better", "helps"), ("worse", "hurts"))
+                 if key in words]
+        rest = words.count("no significant difference")
+        if tally:
+            page.headline = f"Of {counted(len(effects), 'comparison')}, debiasing {' and '.join(tally)}"
+            page.headline += f"; no significant difference in {rest}." if rest else "."
+        elif rest:
+            page.headline = f"No significant difference in any of {counted(len(effects), 'comparison')}."
+        else:
+            page.headline = "One seed cannot tell whether debiasing helps."
+        page.findings = ["points of A_avg, paired by seed; p-values corrected by Holm's method for every row of the "
+                         "table below"]
+        sets: list[Row] = [[row["data"], label(row, row["debias"]), row["diff"], row["low"], row["high"],
+                            row["p_holm"], word(row), row["pairs"]] for row in effects]
+        page.answer = Section("answer", "The effect of debiasing", "Difference to the same runs without it, with its "
+                              "95% interval; filled where the corrected p < 0.05.",
+                              ["data", "row", "diff", "low", "high", "p", "verdict", "pairs"], sets,
+                              [Chart(f"Effect of debiasing on {data}", charts.effects(
+                                  [row[1] for row in sets if row[0] == data], "row", data, data=data))
+                               for data in dict.fromkeys(row[0] for row in sets)], across=2)
+    else:
+        page.headline = f"{counted(len({row['data'] for row in found}), 'stream')}, nothing to compare with."
+    arms = list(dict.fromkeys(row["debias"] for row in sorted(found, key=lambda row: row["debias"] != "none")))
+    means: list[Row] = [[row["data"], label(row), row["debias"], row["mean"], row["error"] or 0,
+                         row["mean"] - (row["error"] or 0), row["mean"] + (row["error"] or 0), row["n"]]
+                        for row in found]
+    page.sections.append(Section(
+        "accuracy", "Average accuracy", "Mean over seeds and one standard error.",
+        ["data", "row", "arm", "mean", "error", "low", "high", "n"], means,
+        [Chart(f"Average accuracy on {data}",
+               charts.means(data, len({row[1] for row in means if row[0] == data}), arms))
+         for data in dict.fromkeys(row[0] for row in means)], across=2,
+        key={arm: charts.colour_of(arm, arms) for arm in arms}))
+
+
+def word(row: dict[str, Any]) -> str:
+    return verdict("A_avg", {"diff": row["diff"], "ci95": None, "p": row["p_holm"]})
+
+
+def label(row: dict[str, Any], arm: str = "") -> str:
+    return f"{row['method']}{' ' + arm if arm else ''}: {row['test']}"
+
+
+def cells_of(row: dict[str, Any]) -> list[str]:
+    error = "" if row["error"] is None else f" ± {row['error']:.1f}"
+    interval = None if row["low"] is None else [row["low"], row["high"]]
+    effect = tables.effect_cells({"diff": row["diff"], "ci95": interval, "p": row["p"]})
+    return [*(str(row[name]) for name in BY), row["test"], row["figure"], str(row["n"]), f"{row['mean']:.1f}{error}",
+            *effect, tables.p_text(row["p_holm"])]

@@ -1,0 +1,42 @@
+"""Curves over training, from the lines of metrics.jsonl; drawn as figures and on the report page."""
+
+from typing import Any
+
+import numpy as np
+
+from droptop.debias import DropTopConfig
+
+WINDOW = 15  # steps a share is averaged over
+
+Lines = list[dict[str, Any]]
+Curves = dict[str, tuple[list[int], list[float]]]  # by name: steps, and the value from each of them on
+
+
+def kappa_series(config: DropTopConfig, classes: list[str], tasks: list[list[int]], lines: Lines) -> Curves:
+    """kappa' of every class from its task on (or its first change, where tasks blur); the last value is carried on to
+    the last step."""
+    per_class = config.intensity.per == "class"
+    names, groups = (classes, tasks) if per_class else (["all classes"], [[0]])
+    starts = [0] + [line["step"] for line in lines if line.get("task_end")]
+    changes: dict[int, list[tuple[int, float]]] = {}
+    for line in lines:
+        for group, value in line.get("kappa", {}).items():
+            changes.setdefault(int(group), []).append((line["step"], value))
+    curves, last = {}, lines[-1]["step"]
+    for group, task in sorted((group, task) for task, own in enumerate(groups) for group in own):
+        own = changes.get(group, [])
+        if task >= len(starts) and not own:
+            continue  # has not arrived yet
+        start = min([*starts[task:task + 1], *(step for step, _ in own)])
+        steps, values = zip((start, min(config.kappa_0, config.gamma)), *own)
+        curves[names[group]] = [*steps, last], [*values, values[-1]]
+    return curves
+
+
+def shortcut_series(seeds: list[Lines], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps, and in percent the share of dropped cells on the shortcut ("share") or what it would be by "chance": mean
+    over seeds and a few steps."""
+    steps = min(map(len, seeds))  # seeds whose rare classes lie in other tasks may have a batch more or less
+    values = np.mean([[100 * line["dropped"][name] for line in lines[:steps]] for lines in seeds], axis=0)
+    width = min(WINDOW, len(values))
+    return np.arange(width, len(values) + 1), np.convolve(values, np.ones(width) / width, "valid")

@@ -1,0 +1,22 @@
+"""`--log csv`: seed-K/scalars.csv, a line a value. In pandas, `.pivot(index="step", columns="scalar", values="value")`
+makes a column of every scalar."""
+
+import csv
+from pathlib import Path
+
+from droptop.trackers.tracker import Tracker
+
+
+class CsvFile(Tracker):
+    def __init__(self, folder: Path, group: str, name: str) -> None:
+        super().__init__(folder, group, name)
+        self.file = (folder / "scalars.csv").open("w", newline="")
+        self.writer = csv.writer(self.file, lineterminator="\n")
+        self.writer.writerow(("step", "scalar", "value"))
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        self.writer.writerows((step, name, value) for name, value in values.items())
+        self.file.flush()  # for whoever is looking
+
+    def close(self) -> None:
+        self.file.close()

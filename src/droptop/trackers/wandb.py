@@ -1,0 +1,52 @@
+"""`--log wandb`: Weights & Biases, offline in seed-K/wandb unless WANDB_MODE says otherwise; `wandb sync` uploads it.
+
+The project is droptop unless WANDB_PROJECT names another; a run's seeds are a group. A seed that is resumed keeps its
+id: offline its earlier part is written again, so that one folder has it all; online W&B has that part already.
+"""
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from droptop.trackers.tracker import Tracker
+
+
+class WeightsAndBiases(Tracker):
+    def __init__(self, folder: Path, group: str, name: str) -> None:
+        super().__init__(folder, group, name)
+        import wandb
+
+        place = folder / "wandb"
+        place.mkdir(exist_ok=True)
+        noted = place / "run-id"
+        if not noted.exists():
+            noted.write_text(secrets.token_hex(4))
+        number = noted.read_text()
+        for earlier in place.glob(f"offline-run-*-{number}"):
+            shutil.rmtree(earlier)
+        quiet = wandb.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True)
+        self.run = wandb.init(mode=None if "WANDB_MODE" in os.environ else "offline", group=group, name=name, id=number,
+                              project=os.environ.get("WANDB_PROJECT", "droptop"), resume="allow", dir=folder,
+                              reinit="create_new", settings=quiet)  # several seeds may share a process
+        self.known = self.run.step  # steps that W&B has from before, and does not take again
+        self.last = 0
+
+    def hyperparameters(self, values: dict[str, Any]) -> None:
+        self.run.config.update(values, allow_val_change=True)
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        self.last = step
+        if step >= self.known:
+            self.run.log(values, step=step)
+
+    def figure(self, name: str, picture: Image.Image) -> None:
+        import wandb
+
+        self.run.log({name: wandb.Image(picture)}, step=self.last)
+
+    def close(self) -> None:
+        self.run.finish()

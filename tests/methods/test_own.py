@@ -1,0 +1,86 @@
+"""A method in one file, outside of the package."""
+
+import json
+import pickle
+import textwrap
+
+import pytest
+
+from droptop import BadRequest, configure
+from droptop.cli import main
+from droptop.methods import METHODS, find
+
+MINE = """
+    from dataclasses import dataclass
+
+    import torch.nn.functional as F
+
+    from droptop import Learner, LearnerConfig
+
+    @dataclass(frozen=True)
+    class MineConfig(LearnerConfig):
+        smoothing: float = 0.1
+        '''Of the labels.'''
+
+    class Mine(Learner):
+        config_type = MineConfig
+
+        def loss(self, logits, batch):
+            return F.cross_entropy(logits, batch.y, label_smoothing=self.config.smoothing)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(textwrap.dedent(MINE))
+    return path
+
+
+def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    asked = ["--method", "mine.py", "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
+    assert main(["compare", *asked, "--seeds", "2", "--out", "out"]) == 0
+    assert "mine.py on fashion" in capsys.readouterr().out
+    assert f'method = "{mine}"' in (tmp_path / "out/config.toml").read_text()
+    assert "smoothing = 0.2" in (tmp_path / "out/config.toml").read_text()
+    environment = json.loads((tmp_path / "out/environment.json").read_text())
+    assert len(environment["method"]) == 64
+    monkeypatch.chdir("/")
+    assert main(["resume", str(tmp_path / "out")]) == 0
+
+
+def test_one_of_several_is_chosen_by_name(mine):
+    mine.write_text(mine.read_text() + "\nclass Other(Mine):\n    preset = {'kappa_0': 1.0}\n")
+    assert find(f"{mine}:Other").__name__ == "Other"
+    assert configure("fashion", f"{mine}:Other").droptop.kappa_0 == 1.0
+    with pytest.raises(BadRequest, match=r"defines Mine, Other; choose one: .*mine.py:Mine"):
+        find(str(mine))
+    with pytest.raises(BadRequest, match="defines Mine, Other"):
+        find(f"{mine}:Third")
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    (None, "there is no such file"),
+    ("x = 1\n", "defines no class derived from droptop.Learner"),
+    ("from droptop import Learner\n", "defines no class"),
+    ("import torch\n\nx = 1 / 0\n", "line 3: ZeroDivisionError: division by zero"),
+    ("class\n", "line 1: SyntaxError"),
+])
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path, capsys, text, reason):
+    path = tmp_path / "bad.py"
+    if text is not None:
+        path.write_text(text)
+    assert main(["run", "--method", str(path), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert str(path) in error
+    assert reason in error
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_configurations_travel_whole(method):
+    weights = {"weights": "random"} if method in ("l2p", "dualprompt") else {}
+    for debias in ("none", "droptop", "no-fusion"):
+        config = configure("fashion-background", method, debias, lr=0.3, seeds=3, limit=7, **weights)
+        assert pickle.loads(pickle.dumps(config)) == config

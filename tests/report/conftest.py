@@ -1,0 +1,68 @@
+"""A folder of each kind, made once: a comparison, a study of the same cells, and a run that stopped on the way."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from droptop.checkpoint import write_atomic
+from droptop.config import configure, to_toml
+from droptop.engine.run import arms, begin
+from droptop.engine.train import Interrupted, SeedRun
+from droptop.study.grid import folder_name
+
+from pictures import EVIL, write_tree
+from toys import QUICK
+
+OPTIONS = {"limit": 96, "width": 4, "memory": 40, "split": "0,1/2,3", "seeds": 2, "checkpoint_seconds": 1000.0}
+
+
+def train(config, run, seeds):
+    for seed in seeds:
+        SeedRun(config, run, seed, lambda progress: None)()
+
+
+@pytest.fixture(scope="session")
+def comparison(tmp_path_factory):
+    out = tmp_path_factory.mktemp("comparison")
+    config = configure("fashion-sticker", **OPTIONS | QUICK)
+    begin("compare", config, out)
+    for run, arm in arms("compare", config, out).items():
+        train(arm, run, arm.seeds)
+    return out
+
+
+@pytest.fixture(scope="session")
+def study(comparison, tmp_path_factory):
+    """The comparison's cells, and another seed that has not begun."""
+    out = tmp_path_factory.mktemp("study")
+    options = OPTIONS | QUICK | {"seeds": 3}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]
+    (out / "study.toml").write_text("\n".join([*lines, 'data = "fashion-sticker"', 'debias = ["none", "droptop"]']))
+    for debias in ("none", "droptop"):
+        own = {name: value for name, value in options.items() if debias != "none" or name not in QUICK}
+        config = configure("fashion-sticker", debias=debias, **own)
+        run = out / "runs" / folder_name(config)
+        shutil.copytree(comparison / debias, run)
+        write_atomic(run / "config.toml", to_toml(config, "run").encode())
+    return out
+
+
+@pytest.fixture(scope="session")
+def stopped(tmp_path_factory):
+    """A run on a folder of images, whose first seed stopped in its second task."""
+    place = tmp_path_factory.mktemp("images")
+    parts = {"train": {EVIL: 16, "b&b": 16, "c": 16, "d": 16}, "test": {EVIL: 4, "b&b": 4, "c": 4, "d": 4}}
+    write_tree(place / "tree", parts, size=(16, 16))
+    out, kept = place / "out", os.environ.get("DROPTOP_CACHE")
+    os.environ["DROPTOP_CACHE"] = str(place / "cache")
+    try:
+        config = configure(f"folder:{place / 'tree'}", image_size=16, stem="3x3", width=4, memory=20, batch=8, seeds=2)
+        begin("run", config, out)
+        left = iter(range(5))
+        with pytest.raises(Interrupted):
+            SeedRun(config, out, 0, lambda progress: None, stop=lambda: next(left, None) is None)()
+    finally:
+        os.environ.pop("DROPTOP_CACHE") if kept is None else os.environ.update(DROPTOP_CACHE=kept)
+    return out

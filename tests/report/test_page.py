@@ -1,0 +1,303 @@
+"""What the report page says is what the folder holds."""
+
+import base64
+import io
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy.stats import sem, ttest_rel
+
+from droptop import BadRequest
+from droptop.cli.flags import parse
+from droptop.cli.main import main
+from droptop.cli.report import command as command_of
+from droptop.config import configure, to_toml
+from droptop.engine.run import load
+from droptop.results.folder import read_result, write_json
+from droptop.results.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+from droptop.report.page import looks
+from droptop.report.page.answer import sentence
+from droptop.report.page.render import describe, in_script, render
+from droptop.report.page.serve import Pages, server, version_of
+
+from toys import command, environment
+
+
+def rows_of(section):
+    return [dict(zip(section.columns, row)) for row in section.rows]
+
+
+def section_of(page, name):
+    return next(section for section in page.sections if section.name == name)
+
+
+@pytest.fixture(scope="module")
+def page(comparison):
+    return describe(comparison, "again")
+
+
+@pytest.fixture(scope="module")
+def results(comparison):
+    return {arm: [read_result(comparison / arm, seed) for seed in range(2)] for arm in ("none", "droptop")}
+
+
+def test_the_answer_is_the_paired_test(page, results):
+    for row in rows_of(page.answer):
+        plain, debiased = ([own["tests"][row["test"]]["A_avg"] for own in results[arm]] for arm in results)
+        test = ttest_rel(debiased, plain)
+        assert row["p"] == pytest.approx(test.pvalue)
+        assert (row["low"], row["high"]) == pytest.approx(test.confidence_interval())
+        assert row["diff"] == pytest.approx(np.mean(debiased) - np.mean(plain))
+        assert row["verdict"] == ("no significant difference" if test.pvalue >= 0.05 else
+                                  "better" if row["diff"] > 0 else "worse")
+    assert page.progress == ""
+
+
+@pytest.mark.parametrize(("words", "text"), [
+    ({"a": "better", "b": "worse", "c": "better", "d": "no significant difference"},
+     "On toys, droptop helps er on a and c, and hurts er on b; no significant difference on d."),
+    ({"a": "no significant difference"}, "No significant difference between er with droptop and without on toys."),
+    ({"a": "one seed: cannot tell"}, "One seed cannot tell whether droptop helps er on toys."),
+    ({"a": "better", "b": "not measured"}, "On toys, droptop helps er on a.")])
+def test_the_answer_in_a_sentence(words, text):
+    assert sentence("droptop", "er", "toys", words) == text
+
+
+def test_accuracy_and_forgetting_are_those_of_the_results(page, results):
+    for row in rows_of(section_of(page, "accuracy")):
+        values = [own["tests"][row["test"]]["A"][row["task"] - 1] for own in results[row["arm"]]]
+        assert (row["mean"], row["error"], row["n"]) == pytest.approx((np.mean(values), sem(values), 2), abs=1e-3)
+    for row in rows_of(section_of(page, "forgetting")):  # of two tasks, the first one's is F_last
+        values = [own["tests"][row["test"]]["F_last"] for own in results[row["arm"]]]
+        assert row["mean"] == pytest.approx(np.mean(values), abs=1e-3)
+    cells = {(row["test"], row["arm"], row["after"], row["on"]): row["percent"]
+             for row in rows_of(section_of(page, "matrices"))}
+    assert len(cells) == 3 * 2 * 3
+    for (test, arm, after, on), percent in cells.items():
+        values = [own["tests"][test]["matrix"][after - 1][on - 1] for own in results[arm]]
+        assert percent == pytest.approx(np.mean(values), abs=0.06)
+
+
+def test_confusion_is_of_all_seeds_after_the_last_task(page, comparison):
+    rows = [row for row in rows_of(section_of(page, "confusion")) if (row["test"], row["arm"]) == ("removed", "none")]
+    last = [read_confusion(comparison / "none", seed)[-1] for seed in range(2)]
+    counts = sum(own.counts["removed"] for own in last)
+    assert counts[4:].sum() == counts[:, 4:].sum() == 0  # classes that never arrive
+    counts = counts[:4, :4]
+    assert [row["count"] for row in rows] == counts.flatten().tolist()
+    assert [row["percent"] for row in rows] == pytest.approx(
+        (100 * counts / counts.sum(1, keepdims=True)).flatten(), abs=0.06)
+    assert [row["true"] for row in rows[::4]] == last[0].classes[:4]
+
+
+def test_kappa_is_followed_through_its_decisions(page, comparison):
+    lines = [json.loads(line) for line in (comparison / "droptop/seed-0/metrics.jsonl").read_text().splitlines()]
+    classes = read_result(comparison / "droptop", 0)["classes"]
+    rows = rows_of(section_of(page, "kappa"))
+    decided = {(row["class"], row["step"]): row["kappa"] for row in rows if row["decision"]}
+    assert decided == {(classes[int(group)], line["step"]): pytest.approx(value, abs=1e-4)
+                       for line in lines for group, value in line.get("kappa", {}).items()}
+    for name in classes[:4]:
+        own = [row for row in rows if row["class"] == name]
+        assert [row["until"] for row in own] == [row["step"] for row in own[1:]] + [6]
+        for before, after in pairwise(own):
+            assert after["decision"] == ("up" if after["kappa"] > before["kappa"] else "down")
+
+
+def test_maps_reach_the_page_as_they_were_recorded(page, comparison):
+    maps = read_maps(comparison / "droptop", 0)
+    arm = page.looks["arms"][1]
+    assert [moment["step"] for moment in page.looks["moments"]] == [moment.step for moment in maps.moments]
+    height, width = arm["cells"]
+    for place, moment in enumerate(maps.moments):
+        shown = np.frombuffer(base64.b64decode(arm["attention"][place]), np.uint8).reshape(8, height, width)
+        for image, own in zip(shown, moment.attention):
+            assert (image.min(), image.max()) == (0, 255)
+            assert np.allclose(image / 255, (own - own.min()) / (own.max() - own.min()), atol=0.003)
+        bits = np.unpackbits(np.frombuffer(base64.b64decode(arm["dropped"][place]), np.uint8))
+        assert np.array_equal(bits.reshape(8, height, width), moment.dropped[:8])
+    assert page.looks["arms"][0]["dropped"] == [None] * 4
+    for source, image in zip(page.looks["images"], maps.images):
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2])))), image)
+
+
+def test_attention_on_the_shortcut(page, comparison):
+    maps = read_maps(comparison / "none", 0)
+    rows = [row for row in rows_of(section_of(page, "attention")) if row["series"] == "none"]
+    cells = maps.shortcut[0].size
+    for row, moment in zip(rows, maps.moments, strict=True):
+        shares = []
+        for attention, shortcut in zip(moment.attention, maps.shortcut):
+            top = sorted(range(cells), key=lambda cell: -attention.flat[cell])[:round(0.05 * cells)]
+            shares.append(np.mean([shortcut.flat[cell] for cell in top]))
+        assert row["percent"] == pytest.approx(100 * np.mean(shares), abs=1e-3)
+
+
+def test_a_study(study):
+    page = describe(study, "again")
+    assert page.progress == "4 of 6 cells are done, 0 failed"
+    rows = rows_of(page.answer)
+    assert [row["row"] for row in rows] == ["er droptop: biased", "er droptop: random", "er droptop: removed"]
+    assert {row["pairs"] for row in rows} == {2}
+    assert len(page.tables[0].rows) == 3 * 2 * 3
+    assert page.command == "again"
+
+
+def test_a_run_that_is_not_finished(stopped):
+    page = describe(stopped, "again")
+    assert page.progress == "0 of 2 seeds are done; droptop seed 0 is at step 6, in task 2"
+    assert page.answer is None
+    assert {section.name for section in page.sections} == {"accuracy", "matrices", "confusion", "kappa"}
+    assert [moment["step"] for moment in page.looks["moments"]] == [2, 4, 6]
+
+
+def test_text_stays_text(stopped):
+    html = render(describe(stopped, "again </script><script>alert(1)</script>"))
+    assert "<img src=x" not in html
+    assert html.count("&lt;img src=x onerror=") >= 3
+    assert "<script>alert" not in html
+    assert json.loads(in_script({"</script>": "<!--\u2028"})) == {"</script>": "<!--\u2028"}
+
+
+def test_the_command_makes_the_same_again(comparison, tmp_path):
+    words = shlex.split(command_of(comparison))
+    assert words[:2] == ["droptop", "compare"]
+    assert parse("compare", words[2:])[0] == load(comparison)[1]
+    odd = configure("fashion", "derpp", "fixed", drop_last=False, graphs=False, gamma=2.5, root=tmp_path)
+    (tmp_path / "config.toml").write_text(to_toml(odd, "run"))
+    assert parse("run", shlex.split(command_of(tmp_path))[2:])[0] == odd
+
+
+def test_a_large_run_stays_small(tmp_path):
+    """100 classes in 50 tasks, large maps and images, intensities that change all the time."""
+    classes, tasks, steps = [f"class number {n}" for n in range(100)], [[n, n + 1] for n in range(0, 100, 2)], 800
+    (tmp_path / "config.toml").write_text(to_toml(configure("split-cifar100", seeds=1), "run"))
+    random, seed = np.random.default_rng(0), tmp_path / "seed-0"
+    tally = {"all": {"n": [10] * 100, "correct": [5] * 100}}
+    for task in range(50):
+        noise = torch.rand(8, 112, 112)
+        write_moment(seed / "maps", 16 * task + 16, task, {"attention": noise, "dropped": (noise > 0.9).byte()})
+    counts = {f"set {n}": torch.randint(0, 9, (100, 100), dtype=torch.int32) for n in range(9)}
+    write_moment(seed / "confusion", steps, 49, counts, classes=classes, tasks=tasks)
+    images = torch.randint(0, 255, (8, 3, 224, 224), dtype=torch.uint8)
+    write_record(seed / "maps", "images", {"images": images, "labels": torch.arange(8)}, {"names": classes[:8]})
+    with (seed / "metrics.jsonl").open("w") as file:
+        for step in range(1, steps + 1):
+            line = {"step": step, "task": (step - 1) // 16, "loss": 1.0, "dropped": {"share": 0.5, "chance": 0.1},
+                    "kappa": {str(group): random.uniform(1, 5) for group in range(100)}}
+            if step % 16 == 0:
+                line |= {"task_end": True, "eval": {f"set {n}": tally for n in range(9)}}
+            file.write(json.dumps(line) + "\n")
+    matrix = [[50.0] * 50] * 50
+    write_json(seed / "result.json", {"classes": classes, "tasks": tasks, "tests": {
+        f"set {n}": {"A_avg": 1.0, "A_last": 1.0, "F_last": 0.0, "A": [1.0] * 50, "matrix": matrix} for n in range(9)}})
+    page = describe(tmp_path, "again")
+    assert len(render(page).encode()) < 3e6
+    told = " ".join(page.notes)
+    for word in ("moments", "resolution", "kappa'", "Confusion", "every task"):
+        assert word in told
+
+
+def test_maps_without_a_common_moment_are_left_out():
+    maps = Maps(np.zeros((1, 4, 4, 1), np.uint8), ["a"], np.zeros(1), None, [Moment(1, 0, np.ones((1, 2, 2)), None)])
+    other = maps._replace(moments=[Moment(2, 0, np.ones((1, 2, 2)), None)])
+    assert looks.looks({"none": maps, "droptop": other}, []) is None
+    assert looks.looks({}, []) is None
+    assert len(looks.looks({"none": maps}, [])["moments"]) == 1  # a map without contrast, a picture without colour
+
+
+# -- Serving ----------------------------------------------------------------------------------------------------------
+
+
+def test_pages_follow_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("droptop.report.page.serve.PAUSE", 0.0)
+    made = []
+
+    def make(version):
+        if (tmp_path / "broken").exists():
+            raise BadRequest("not now")
+        made.append(version)
+        return f"page {len(made)}"
+
+    pages = Pages(tmp_path, make)
+    (tmp_path / "metrics.jsonl").write_text("one")
+    with server(pages, 0) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{serving.server_port}/"
+
+        def get(path):
+            return urllib.request.urlopen(place + path, timeout=10).read().decode()
+
+        first = get("version")
+        assert [get(""), get("?again")] == ["page 1", "page 1"]
+        (tmp_path / "metrics.jsonl").write_text("one two")
+        assert get("version") == version_of(tmp_path) != first
+        assert get("") == "page 2"
+        (tmp_path / "broken").touch()
+        (tmp_path / "metrics.jsonl").write_text("one two three")
+        assert get("") == "page 2"
+        with pytest.raises(urllib.error.HTTPError):
+            get("etc/passwd")
+        with pytest.raises(BadRequest, match="--port takes a free port"):
+            server(pages, serving.server_port)
+        serving.shutdown()
+
+
+def test_watch_serves_until_it_is_interrupted(stopped):
+    process = subprocess.Popen(command("report", stopped, "--watch"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env=environment(),
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    told = process.stdout.readline()
+    address = told.split()[2]
+    html = urllib.request.urlopen(address, timeout=30).read().decode()
+    assert "Not finished: 0 of 2 seeds are done" in html
+    assert 'data-version="' in html
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+
+
+# -- The command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_file(comparison, tmp_path, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert main(["report", str(comparison), "--out", str(tmp_path / "page.html"), "--open"]) == 0
+    assert opened == [(tmp_path / "page.html").as_uri()]
+    assert capsys.readouterr().out == f"report in {tmp_path / 'page.html'}\n"
+    assert 500_000 < (tmp_path / "page.html").stat().st_size < 3e6
+
+
+@pytest.mark.parametrize(("args", "word"), [
+    (["nowhere"], "is not a folder"), (["."], "config.toml"), ([".", "--port", "80"], "--port"),
+    ([".", "--watch", "--out", "x.html"], "--out"), ([], "FOLDER")])
+def test_what_cannot_be_met(args, word, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *args]) == 2
+    errors = capsys.readouterr().err
+    assert word in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_missing_extra_is_named(comparison, capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("droptop.report.page")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "altair", None)
+    assert main(["report", str(comparison)]) == 2
+    assert capsys.readouterr().err == "droptop: the report needs altair: pip install 'droptop[report]'\n"
