@@ -1,11 +1,13 @@
 import dataclasses
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
 from droptop import BadRequest, configure
 from droptop.cli.flags import parse
-from droptop.config import flatten, to_toml
+from droptop.config import FREE, flatten, to_toml
 from droptop.debias import DEBIAS
 from droptop.methods import METHODS
 from droptop.streams import STREAMS
@@ -160,3 +162,11 @@ def test_fingerprint_tells_runs_apart():
     assert configure().fingerprint() == configure(seeds=9, first_seed=2).fingerprint()
     assert len({configure().fingerprint(), configure(lr=0.2).fingerprint(), configure(debias="none").fingerprint(),
                 configure(threads=2).fingerprint()}) == 4
+
+
+def test_an_option_that_came_later_leaves_earlier_runs_what_they_were():
+    values = {path: str(value) for path, value in flatten(configure()).items()
+              if path not in (*FREE, "droptop.attention_norm")}
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    assert configure().fingerprint() == digest
+    assert configure(attention_norm="running").fingerprint() != digest

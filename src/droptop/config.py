@@ -28,6 +28,8 @@ from droptop.streams import StreamConfig, StreamKind, find
 NO_DEBIAS = "none"
 # What no result depends on.
 FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds", "log")
+# Options younger than runs that people have, and what those did: at these values a run is still the same run.
+LATER = {"droptop.attention_norm": "batch"}
 SECTIONS = ("stream", "net", "learner", "droptop")
 
 
@@ -129,7 +131,8 @@ class Config:
 
     def fingerprint(self) -> str:
         """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
-        values = {path: str(value) for path, value in flatten(self).items() if path not in FREE}
+        values = {path: str(value) for path, value in flatten(self).items()
+                  if path not in FREE and (path, value) not in LATER.items()}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

@@ -134,7 +134,7 @@ def show_list(options: ListOptions, console: Console) -> int:
         needs += ["--weights of a ViT"] if recipe.prompts else []
         rows.append((recipe.name, recipe.place, recipe.about, ", ".join(needs) or "nothing", recipe.takes or "-"))
     if console.is_terminal:
-        table = Table(Column("recipe", no_wrap=True), "in the paper", "what it shows", "needs", "takes about")
+        table = Table(Column("recipe", no_wrap=True), "in the paper", "what it shows", "needs", "takes, 5 seeds")
         for row in rows:
             table.add_row(*(Text(cell, overflow="fold") for cell in row))
         console.print(table)
@@ -142,7 +142,8 @@ def show_list(options: ListOptions, console: Console) -> int:
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row in rows:
             print("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
-    console.print("every recipe also takes --quick, which needs nothing", markup=False, highlight=False)
+    console.print("every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data "
+                  "or weights", markup=False, highlight=False, soft_wrap=True)
     return 0
 
 

@@ -96,7 +96,7 @@ class Recipe:
     quick_data: tuple[str, ...] = ("fashion-sticker",)  # in their place in a quick look
     quick: dict[str, Any] = field(default_factory=dict)  # options of a quick look beside the usual ones; None: not one
     stand_in: bool = True  # may other streams be asked for?
-    takes: str = ""  # roughly how long, if known
+    takes: str = ""  # roughly how long with five seeds, if known
 
     @property
     def prompts(self) -> bool:

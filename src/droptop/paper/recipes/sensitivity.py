@@ -107,5 +107,6 @@ def panel(ax: "Axes", found: Found, base: Cell, symbol: str) -> None:
 
 RECIPES = (
     Recipe("sensitivity", "Figure 7", "kappa_0, gamma, alpha and p varied one at a time, ER and DER++", show, study,
-           methods=("er", "derpp"), quick_data=("fashion",), quick={"history": 2}),
+           methods=("er", "derpp"), quick_data=("fashion",), quick={"history": 2},
+           takes="25 min on an H200 (estimate)"),
 )
