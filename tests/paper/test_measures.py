@@ -49,6 +49,17 @@ def test_accuracy_of_either_task_while_the_second_is_learned():
     assert [colours.summed_up(curve, figure) for figure in colours.FIGURES["b"]] == [74, 65, 72]
 
 
+def test_whether_colours_were_learned(tmp_path, monkeypatch):
+    recipe = RECIPES["shortcut-mnist"]
+    found = Found(recipe, scope(recipe), tmp_path)
+    lines = [{"step": 5}, {"step": 10, "task_end": True, "eval": {"random": evaluation(6, 5, -1, -1)}},
+             {"step": 20, "task_end": True, "eval": {"random": evaluation(1, 2, 10, 8)}}]
+    monkeypatch.setattr(Found, "of", lambda self, cell: {0: {}, 1: {}})
+    monkeypatch.setattr(Found, "lines", lambda self, cell, seed: lines)
+    assert colours.in_random_colours(found, "fashion-colour", "a", 0) == {0: 55, 1: 55}
+    assert colours.in_random_colours(found, "fashion-colour", "b", 1) == {0: 90, 1: 90}
+
+
 def test_the_colourings_are_the_paper_s():
     recipe = RECIPES["shortcut-mnist"]
     configs = [recipe_config for block in recipe.study(Scope(("er",), ("biased-mnist",), 2))
