@@ -15,6 +15,8 @@ from droptop.errors import BadRequest, require
 from droptop.nets import Precision
 from droptop.streams import find as find_stream
 
+WIDE = 240  # columns of a log, which has no edge to wrap at
+
 USAGE = """\
 usage: droptop paper NAME --out FOLDER ...
 
@@ -77,7 +79,8 @@ class PaperOptions(EngineOptions):
     def given(self) -> dict[str, Any]:
         """What was said, as words and numbers."""
         engine = EngineOptions.__dataclass_fields__.keys()
-        said = {name: value for name, value in vars(self).items() if name not in engine and value not in (None, False)}
+        said = {name: value for name, value in vars(self).items()
+                if name not in engine and value is not None and value is not False}
         return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in said.items()}
 
 
@@ -107,8 +110,9 @@ def paper(args: list[str], console: Console) -> int:
     if done or not found.configs:
         exhibits = cook.exhibits(found)
         files = write.write(exhibits, cook.heading(order, found), options.out, recipe.name)
+        wide = console if console.is_terminal else Console(width=WIDE)
         for table in write.tables(exhibits):
-            console.print(table)
+            wide.print(table)
         console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
         print(f"droptop: interrupted; `droptop paper {recipe.name} --out {options.out}` continues", file=sys.stderr)
@@ -122,15 +126,15 @@ def paper(args: list[str], console: Console) -> int:
 
 def show_list(options: ListOptions, console: Console) -> int:
     """Every recipe, what it needs, and whether that is on this disk."""
-    from droptop.paper import recipes
+    from droptop.paper import every_recipe
 
     rows = []
-    for recipe in recipes().values():
+    for recipe in every_recipe().values():
         needs = [f"{name} ({'there' if is_there(name, options.root) else 'not on this disk'})" for name in recipe.data]
         needs += ["--weights of a ViT"] if recipe.prompts else []
         rows.append((recipe.name, recipe.place, recipe.about, ", ".join(needs) or "nothing", recipe.takes or "-"))
     if console.is_terminal:
-        table = Table(Column("recipe", no_wrap=True), "in the paper", "what it shows", "needs", "takes about")
+        table = Table(Column("recipe", no_wrap=True), "in the paper", "what it shows", "needs", "takes, 5 seeds")
         for row in rows:
             table.add_row(*(Text(cell, overflow="fold") for cell in row))
         console.print(table)
@@ -138,7 +142,8 @@ def show_list(options: ListOptions, console: Console) -> int:
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row in rows:
             print("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
-    console.print("every recipe also takes --quick, which needs nothing", markup=False, highlight=False)
+    console.print("every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data "
+                  "or weights", markup=False, highlight=False, soft_wrap=True)
     return 0
 
 

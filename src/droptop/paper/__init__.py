@@ -19,14 +19,14 @@ MODULES = ("tables", "ablation", "validity", "sensitivity", "readings", "colours
            "features")
 
 
-def recipes() -> dict[str, Recipe]:
+def every_recipe() -> dict[str, Recipe]:
     """Every recipe by name."""
     modules = [import_module(f"droptop.paper.recipes.{name}") for name in MODULES]
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
 def find(name: str) -> Recipe:
-    known = recipes()
+    known = every_recipe()
     if name not in known:
         raise BadRequest(f"there is no recipe {name}; there are {', '.join(known)}")
     return known[name]

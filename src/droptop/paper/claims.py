@@ -40,6 +40,12 @@ def set_name(data: str, test: str) -> str:
     return stream_name(data) + ("" if test in ("clean", "original") else f", {test}")
 
 
+def suffix(found: Found, data: str) -> str:
+    """What sets the files of one stream apart, where there are several."""
+    plain = "".join(letter if letter.isalnum() else "-" for letter in data)
+    return "" if len(found.scope.data) == 1 else plain
+
+
 def place(data: str, test: str, figure: str) -> quoted.Place:
     """Where the paper has it."""
     return STANDS_FOR.get(data, data), test, figure

@@ -26,6 +26,7 @@ from droptop.streams import find as find_stream
 from droptop.study.grid import folder_name
 from droptop.study.sweep import Driver, Engine, Pack, Watcher, sweep
 
+AS_BEFORE = {"device", "precision", "threads", "root", "parallel", "first_seed"}  # nothing that a reader must be told
 SEEDS, QUICK_SEEDS = 5, 2  # unless told; the paper has five
 
 
@@ -63,9 +64,10 @@ def take(recipe: Recipe, out: Path, given: dict[str, Any]) -> Order:
     for name in data:
         find_stream(name)
     own = {name: value for name, value in asked.items() if name not in ("seeds", "methods", "data", "quick", "set")}
-    options = (recipe.quickly() if quick else {}) | own | settings(asked.get("set", ""))
-    if data and quick:
-        options.pop("split", None)  # which is by the classes of the built-in streams
+    hurried = recipe.quickly() if quick else {}
+    if data:
+        hurried.pop("split", None)  # which is by the classes of the built-in streams
+    options = hurried | own | settings(asked.get("set", ""))
     seeds = asked.get("seeds", QUICK_SEEDS if quick else SEEDS)
     scope = Scope(methods, data or (recipe.quick_data if quick else recipe.data), seeds, quick, options)
     check_names(recipe, scope, settings(asked.get("set", "")))
@@ -155,6 +157,10 @@ def heading(order: Order, found: Found) -> Heading:
     if order.scope.quick:
         facts.append("**A quick look**: small nets and a few steps on built-in images. It shows that the recipe runs "
                      "and what comes of it; its figures say nothing about the paper's, of which none is quoted.")
+    elif changed := {name: value for name, value in order.scope.options.items() if name not in AS_BEFORE}:
+        facts.append(f"Every cell with {', '.join(f'{name} = {value}' for name, value in changed.items())}.")
+    if order.recipe.prompts and not order.scope.quick:
+        facts.append("The paper's prompt learners stand on a pretrained ViT-B/16.")
     if found.missing:
         total = sum(len(config.seeds) for config in found.configs)
         facts.append(f"**Not complete**: {found.missing} of {total} cells are not done; n is what there is.")

@@ -13,6 +13,7 @@ measured, by seed. What holds for all cells (device, root, weights, a quick look
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from droptop.config import Config, flatten
@@ -56,9 +57,16 @@ class Scope:
 
     def config(self, cell: Cell) -> Config:
         """The one that a cell's options stand for; those that its arm does not have are left out, as in a grid."""
-        [kind] = expand({name: cell[name] for name in NAMES if name in cell})
-        [config] = self.expand({name: value for name, value in cell.items() if has(kind, name)})
-        return config
+        key = json.dumps(cell, sort_keys=True)
+        if key not in self.asked_for:
+            [kind] = expand({name: cell[name] for name in NAMES if name in cell})
+            [self.asked_for[key]] = self.expand({name: value for name, value in cell.items() if has(kind, name)})
+        return self.asked_for[key]
+
+    @cached_property
+    def asked_for(self) -> dict[str, Config]:
+        """Configurations by their cells: a table asks for each of them many times."""
+        return {}
 
     def toml(self, blocks: Iterable[Block]) -> str:
         """The study, which `droptop sweep` takes as well."""
@@ -88,7 +96,7 @@ class Recipe:
     quick_data: tuple[str, ...] = ("fashion-sticker",)  # in their place in a quick look
     quick: dict[str, Any] = field(default_factory=dict)  # options of a quick look beside the usual ones; None: not one
     stand_in: bool = True  # may other streams be asked for?
-    takes: str = ""  # roughly how long, if known
+    takes: str = ""  # roughly how long with five seeds, if known
 
     @property
     def prompts(self) -> bool:

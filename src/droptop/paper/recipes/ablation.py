@@ -50,9 +50,10 @@ def shown(comparison: Comparison) -> Callable[[Found], list[Exhibit]]:
 RECIPES = (
     Recipe("ablation", "Table 3", "no fusion, random and fixed dropping against DropTop, biased sets",
            shown(ON_BIASED), cells(ON_BIASED), methods=REPLAY,
-           data=("split-cifar100", "split-cifar10", "split-imagenet9")),
+           data=("split-cifar100", "split-cifar10", "split-imagenet9"),
+           takes="30 min on an H200 for CIFAR (estimate)"),
     Recipe("ablation-unbiased", "Table 6", "no fusion, random and fixed dropping against DropTop, unbiased sets",
            shown(ON_UNBIASED), cells(ON_UNBIASED), methods=REPLAY, data=("split-imagenet9",)),
     Recipe("design", "Table 5", "a soft mask and one intensity for all classes against DropTop, ER",
-           shown(DESIGN), cells(DESIGN)),
+           shown(DESIGN), cells(DESIGN), takes="2 min on an H200 (estimate)"),
 )

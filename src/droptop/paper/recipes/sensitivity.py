@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from droptop.paper.claims import BIASED, METHODS, stand_in_notes, stream_name, tests_of
+from droptop.paper.claims import BIASED, METHODS, stand_in_notes, stream_name, suffix, tests_of
 from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
@@ -28,8 +28,8 @@ VARIED: dict[str, dict[float, Cell]] = {
 }
 DEFAULTS = {"kappa_0 (%)": 5.0, "gamma (%)": 5.0, "alpha": 0.9, "p": 3}
 SAID = ("The paper (appendix D, in words): accuracy is about the same for every kappa_0; it begins to drop beyond "
-        "gamma = 7.5%, and at 17.5% nothing is left of the gain; it is as high for every alpha above 0.85, and for every p "
-        "from 3.")
+        "gamma = 7.5%, and at 17.5% nothing is left of the gain; it is as high for every alpha above 0.85, and "
+        "for every p from 3.")
 
 
 def study(scope: Scope) -> list[Block]:
@@ -62,10 +62,11 @@ def show(found: Found) -> list[Exhibit]:
     columns = (Column("stream, method", "label"), Column("varied", "label"), Column("value", "label"), Column("A_avg"),
                Column("n"), Column("to none"), Column("to the default"))
     notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
-             "two-sided p-values. With gamma, kappa_0 is min(5, gamma).", SAID, *stand_in_notes(found)]
+             "two-sided p-values. With gamma, kappa_0 is min(5, gamma).", *([] if found.scope.quick else [SAID]),
+             *stand_in_notes(found)]
     figures = [Figure(f"Average accuracy on {stream_name(data)} as one hyperparameter of DropTop varies (mean and "
                       "standard error; dashed: the default; band: without DropTop)", partial(panels, found, data),
-                      suffix="" if len(found.scope.data) == 1 else data.replace(":", "-").replace("/", "-"))
+                      suffix=suffix(found, data))
                for data in found.scope.data]
     return [Table("Sensitivity to DropTop's hyperparameters", columns, rows, notes), *figures]
 
@@ -106,5 +107,6 @@ def panel(ax: "Axes", found: Found, base: Cell, symbol: str) -> None:
 
 RECIPES = (
     Recipe("sensitivity", "Figure 7", "kappa_0, gamma, alpha and p varied one at a time, ER and DER++", show, study,
-           methods=("er", "derpp"), quick_data=("fashion",), quick={"history": 2}),
+           methods=("er", "derpp"), quick_data=("fashion",), quick={"history": 2},
+           takes="25 min on an H200 (estimate)"),
 )

@@ -1,0 +1,203 @@
+"""Every recipe: its cells exist, and what it shows is right, by numbers that were not measured but made up."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from droptop.config import configure
+from droptop.paper import cook, every_recipe
+from droptop.paper.found import Found, average, difference, mean, relative
+from droptop.paper.recipe import Scope
+from droptop.paper.recipes import readings, tables, validity
+from droptop.paper.write import Heading, write
+from droptop.results.folder import seed_folder
+from droptop.study.grid import folder_name, read_study
+
+RECIPES = every_recipe()
+TESTS = {"split-imagenet9": ("original", "only_fg", "stylized"), "fashion-sticker": ("biased", "removed", "random")}
+TASKS = [[0, 1], [2, 3]]
+
+
+def scope_of(recipe, quick=False, **options):
+    data = recipe.quick_data if quick else recipe.data
+    return Scope(recipe.methods, data, 3, quick, (recipe.quickly() if quick else {}) | options)
+
+
+def invent(found):
+    """Results of every cell, at random by its name; the same seed shares some of its luck."""
+    for config in found.configs:
+        random = np.random.default_rng(int(config.fingerprint()[:8], 16))
+        tests = TESTS.get(config.options.data, ("clean", "original"))
+        for seed in config.seeds:
+            luck = np.random.default_rng(seed).normal()
+            place = seed_folder(found.folder(config), seed)
+            place.mkdir(parents=True)
+            figures = {figure: 50 + luck + random.normal() for figure in ("A_avg", "A_last", "F_last")}
+            result = {"classes": list("abcd"), "tasks": TASKS, "tests": dict.fromkeys(tests, figures)}
+            (place / "result.json").write_text(json.dumps(result))
+            lines = [{"step": step} | ({"task_end": True} if step % 120 == 0 else {}) for step in range(1, 241)]
+            lines[59]["kappa"] = {"0": 4.5}
+            (place / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipes_cells_exist_and_are_the_studys(name, quick, tmp_path):
+    recipe = RECIPES[name]
+    scope = scope_of(recipe, quick)
+    found = Found(recipe, scope, tmp_path)
+    if found.configs:
+        (tmp_path / "study.toml").write_text(scope.toml(recipe.study(scope)))
+        study = read_study(tmp_path / "study.toml")
+        assert [folder_name(config) for config in study] == [folder_name(config) for config in found.configs]
+        assert {tuple(config.seeds) for config in study} == {(0, 1, 2)}
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if RECIPES[name].measure is None])
+def test_a_recipe_shows_what_is_there(name, tmp_path):
+    """Nothing at all, and everything."""
+    found = Found(RECIPES[name], scope_of(RECIPES[name]), tmp_path)
+    assert found.missing == 3 * len(found.configs)
+    cook.exhibits(found)
+    invent(found)
+    found = Found(found.recipe, found.scope, found.out)
+    assert found.missing == 0
+    files = write(cook.exhibits(found), Heading("A", [], []), found.out, name)
+    assert {path.suffix for path in files} >= {".md", ".csv", ".tex"}
+    assert all(path.stat().st_size > 0 for path in files)
+
+
+@pytest.mark.parametrize("name", ["table1", "ablation-unbiased", "design", "validity"])
+def test_a_quick_look_quotes_nothing(name, tmp_path):
+    found = Found(RECIPES[name], scope_of(RECIPES[name], quick=True), tmp_path)
+    invent(found)
+    table, *_ = cook.exhibits(Found(found.recipe, found.scope, tmp_path))
+    assert table.rows
+    assert not any(column.kind in ("quoted", "verdict") for column in table.columns)
+
+
+def test_claims_are_those_of_scipy(tmp_path):
+    recipe = RECIPES["table1"]
+    found = Found(recipe, scope_of(recipe), tmp_path)
+    invent(found)
+    found = Found(recipe, found.scope, tmp_path)
+    [table] = cook.exhibits(found)
+    assert len(table.rows) == 5 * 5 * 2  # methods, test sets, figures
+    series = [found.series({"data": "split-imagenet9", "method": "mir", "debias": arm}, "only_fg", "F_last")
+              for arm in ("none", "droptop")]
+    [row] = [row for row, before in zip(table.rows[1:], table.rows) if row[2] == "F_last" and before[:2] == [
+        "Split ImageNet-9, only_fg", "MIR"]]
+    plain, debiased = (np.array(list(one.values())) for one in series)
+    oracle = ttest_rel(debiased, plain)
+    assert (str(row[3]), str(row[4]), str(row[5])) == ("38.9 ± 3.1", "36.0 ± 3.1", "7.5%")
+    effect = row[9]
+    assert effect.diff == pytest.approx((debiased - plain).mean())
+    assert effect.p == pytest.approx(oracle.pvalue)
+    assert (effect.low, effect.high) == pytest.approx(tuple(oracle.confidence_interval(0.95)))
+    assert row[10].value == pytest.approx(100 * (plain.mean() - debiased.mean()) / plain.mean())  # less is better
+
+
+def test_stand_ins_are_named_as_what_they_are(tmp_path):
+    recipe = RECIPES["table1"]
+    scope = Scope(("er",), ("split-tiny-imagenet9",), 2)
+    found = Found(recipe, scope, tmp_path)
+    invent(found)
+    [table] = cook.exhibits(Found(recipe, scope, tmp_path))
+    assert table.rows[0][0] == "Tiny-ImageNet-9"
+    assert str(table.rows[0][3]) == "46.1 ± 0.2"  # the paper's ImageNet-9
+    assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)
+
+
+def test_ablation_averages_test_sets_by_seed(tmp_path):
+    recipe = RECIPES["ablation"]
+    found = Found(recipe, scope_of(recipe), tmp_path)
+    invent(found)
+    found = Found(recipe, found.scope, tmp_path)
+    [table] = cook.exhibits(found)
+    assert len(table.rows) == (5 + 1) * 4
+    over = [("split-cifar100", "clean"), ("split-cifar10", "clean"), ("split-imagenet9", "original")]
+    values = {variant: [np.mean([found.series({"data": data, "method": "gss", "debias": variant}, test, "A_avg")[seed]
+                                 for data, test in over]) for seed in range(3)] for variant in ("fixed", "droptop")}
+    row = next(row for start, row in zip(table.rows, table.rows[2:]) if start[0] == "GSS")
+    assert row[1] == "Fixed Drop"
+    assert row[6].mean == pytest.approx(np.mean(values["fixed"]))
+    assert row[8].p == pytest.approx(ttest_rel(values["fixed"], values["droptop"]).pvalue)
+    assert row[4] == "-1.0"  # the paper's 37.0 against 38.0
+    loss = np.mean(values["droptop"]) - np.mean(values["fixed"])
+    assert row[9].value == pytest.approx(100 * loss / np.mean(values["fixed"]))  # of the variant, as the paper's
+
+
+def test_designs_are_worse_in_percent_of_droptop(tmp_path):
+    recipe = RECIPES["design"]
+    found = Found(recipe, scope_of(recipe), tmp_path)
+    invent(found)
+    found = Found(recipe, found.scope, tmp_path)
+    [table] = cook.exhibits(found)
+    soft, whole = (mean(found.series({"data": "split-cifar10", "method": "er", "debias": "droptop"} | more, "clean",
+                                     "F_last")).mean for more in ({"mask": "soft"}, {}))
+    assert table.rows[1][:3] == ["", "", "F_last"]
+    assert table.rows[1][9].value == pytest.approx(100 * (soft - whole) / whole)
+
+
+def test_agreement_of_decisions():
+    """Two classes from step 0, one from 60; 180 steps, a decision every 60: 3 + 3 + 2."""
+    starts = {"0": 0, "1": 0, "2": 60}
+    one = {(60, "0"): 4.5, (120, "0"): 4.05, (60, "1"): 4.5}
+    two = {(60, "0"): 4.5, (120, "0"): 5.0, (120, "1"): 4.5}
+    counted = validity.agreement(one, two, 5.0, starts, 180, 60)
+    assert counted == (8, 4, 1)  # alike: class 0 at 60; not: 0 at 120 (down, up), 1 at 60 and at 120 (one of them)
+    assert counted.of_decisions == pytest.approx(100 * 5 / 8)
+    assert counted.of_changes == pytest.approx(25.0)
+    assert validity.agreement({}, {}, 5.0, starts, 180, 60).of_changes is None
+
+
+def test_readings_that_are_the_default_have_no_row():
+    """CIFAR's stem is 3x3 already; at 64 px it is 7x7/2."""
+    recipe = RECIPES["readings"]
+    names = {data: readings.rows_of(Found(recipe, scope_of(recipe), None), data) for data in recipe.data}
+    assert "ER, stem 3x3" not in names["split-cifar10"]
+    assert "ER, stem 7x7/2" not in names["split-tiny-imagenet9"]
+    assert "ER, stem 3x3" in names["split-tiny-imagenet9"]
+    assert {name for name in names["split-cifar10"] if name.startswith("GSS")} == {
+        "GSS, as it is", "GSS, separate forward passes"}
+
+
+def test_readings_cover_the_options_of_the_issue():
+    varied = {name for cell in readings.READINGS.values() for name in cell}
+    assert varied >= {"replay_forward", "attention_norm", "stem", "augment", "probe", "rounding", "shift", "p_counter",
+                      "lr"}
+
+
+def test_figures_of_series():
+    assert average([{0: 1.0, 1: 2.0}, {1: 4.0, 2: 9.0}]) == {1: 3.0}
+    assert average([]) == {}
+    assert mean({}).mean is None
+    assert (mean({3: 5.0}).mean, mean({3: 5.0}).error) == (5.0, None)
+    assert difference({0: 1.0, 1: 2.0}, {1: 4.0, 2: 9.0}).diff == 2.0
+    assert relative({0: 40.0}, {0: 30.0}, "F_last") == 25.0
+    assert relative({0: 40.0}, {0: 30.0}, "A_avg") == -25.0
+    assert relative({0: 40.0}, {}, "A_avg") is None
+
+
+def test_a_scopes_options_reach_the_cells_that_have_them():
+    scope = Scope(("er",), ("fashion",), 2, options={"gamma": 2.0, "width": 8, "device": "cuda"})
+    plain, debiased = (scope.config({"data": "fashion", "method": "er", "debias": arm, "alpha": 0.8})
+                       for arm in ("none", "droptop"))
+    assert plain == configure("fashion", "er", "none", width=8, device="cuda", seeds=2)
+    assert debiased == configure("fashion", "er", "droptop", width=8, device="cuda", gamma=2.0, alpha=0.8, seeds=2)
+
+
+def test_unbiased_sets_cost_no_run_of_their_own():
+    """The paper tests on them after training on the original images."""
+    recipe = RECIPES["table1"]
+    blocks = recipe.study(scope_of(recipe))
+    assert [block["data"] for block in blocks] == [("split-cifar100", "split-cifar10", "split-imagenet9")]
+    assert recipe.methods == tables.REPLAY
+
+
+def test_places_are_the_papers():
+    assert all(re.fullmatch(r"(Table|Figure)s? \d.*|Beyond the paper|Appendix .*", recipe.place)
+               for recipe in RECIPES.values())
