@@ -49,6 +49,17 @@ def test_accuracy_of_either_task_while_the_second_is_learned():
     assert [colours.summed_up(curve, figure) for figure in colours.FIGURES["b"]] == [74, 65, 72]
 
 
+def test_whether_colours_were_learned(tmp_path, monkeypatch):
+    recipe = RECIPES["shortcut-mnist"]
+    found = Found(recipe, scope(recipe), tmp_path)
+    lines = [{"step": 5}, {"step": 10, "task_end": True, "eval": {"random": evaluation(6, 5, -1, -1)}},
+             {"step": 20, "task_end": True, "eval": {"random": evaluation(1, 2, 10, 8)}}]
+    monkeypatch.setattr(Found, "of", lambda self, cell: {0: {}, 1: {}})
+    monkeypatch.setattr(Found, "lines", lambda self, cell, seed: lines)
+    assert colours.in_random_colours(found, "fashion-colour", "a", 0) == {0: 55, 1: 55}
+    assert colours.in_random_colours(found, "fashion-colour", "b", 1) == {0: 90, 1: 90}
+
+
 def test_the_colourings_are_the_paper_s():
     recipe = RECIPES["shortcut-mnist"]
     configs = [recipe_config for block in recipe.study(Scope(("er",), ("biased-mnist",), 2))
@@ -194,6 +205,26 @@ def test_a_portrait_survives_the_notebook():
     assert np.isnan(again.votes[0])
     assert (again.bias, again.mistaken, again.response) == (0.25, 0.5, None)
     assert features.series({3: again}, "times as active", 0.1, 0.1) == {3: pytest.approx(250)}
+
+
+def test_shortcuts_against_the_others_at_every_threshold(tmp_path):
+    recipe = RECIPES["features"]
+    found = Found(recipe, scope(recipe), tmp_path)
+    for arm in ("none", "droptop"):
+        for seed in (0, 1):
+            own = features.cell("fashion-sticker", arm)
+            place = found.run(own) / f"seed-{seed}"
+            place.mkdir(parents=True)
+            write_json(place / "result.json", {"tests": {}})
+            found.notes.once(features.key(found, own, seed), lambda seed=seed: {
+                "seen": [1.0, 1.0, 1.0, 1.0], "unseen": [0.6, 0.6, 0.6, 0.0], "votes": [1.0, 0.5, 0.0, 0.25 * seed],
+                "pull": [0.0] * 4, "bias": 0.0, "mistaken": 0.5, "response": None})
+    table = features.thresholds(found, "fashion-sticker")
+    assert [column.name for column in table.columns][-1] == "property 2: votes, shortcuts - others"
+    assert [str(cell) for cell in table.rows[0]] == [
+        "ER", "0.5", "0.5", "75.0 ± 0.0", "+0.0 (+0.0 to +0.0), p = 1.000", "+37.5 (-121.3 to +196.3), p = 0.205"]
+    assert [str(cell) for cell in table.rows[1]][3:] == ["0.0 ± 0.0", "-", "-"]  # no shortcut, nothing to hold against
+    assert len(table.rows) == 18
 
 
 def test_every_recipe_s_cells_can_be():

@@ -218,8 +218,9 @@ def show_histogram(found: Found) -> list[Exhibit]:
 
 RECIPES = (
     Recipe("maps", "Figures 4 and 8", "what ER attends to with and without DropTop, over training on the same images",
-           show_maps, maps_study, data=("split-imagenet9",), quick={"limit": 1200, "memory": 300}),
+           show_maps, maps_study, data=("split-imagenet9",), quick={"limit": 1200, "memory": 300},
+           takes="one run of each arm: --seeds 1 will do"),
     Recipe("histogram", "Figure 2", "how much of what is attended to most is the shortcut, where the truth is known",
            show_histogram, histogram_study, data=("fashion-sticker", "fashion-background", "split-imagenet9"),
-           quick_data=("fashion-sticker", "fashion-background")),
+           quick_data=("fashion-sticker", "fashion-background"), takes="5 min on 2 cores for fashion-* (estimate)"),
 )
