@@ -194,14 +194,15 @@ def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
                       fill=arm == "none", alpha=0.35 if arm == "none" else 1)
         ax.axhline(first.chance[moment], color="black", linestyle=":", linewidth=1, label="chance")
         ax.set(title=f"step {first.steps[moment]}", xlabel="attention: least to most (% of cells)", xlim=(0, 100))
-    for ax in axes[1:3]:
-        ax.sharey(axes[0])
+    highest = max(ax.get_ylim()[1] for ax in axes[:3])
+    for ax in axes[:3]:
+        ax.set_ylim(0, highest)
     axes[0].set_ylabel("cells on the shortcut (%)")
-    axes[0].legend(frameon=False, fontsize=8, loc="upper left")
     for arm, seeds in arms.items():
         band(axes[3], first.steps, [own.ranks[:, -1] for own in seeds.values()], COLOURS[arm], ARMS[arm])
     axes[3].plot(first.steps, first.chance, ":", color="black", label="chance", linewidth=1)
     axes[3].set(title=f"the {HIGH}% attended to most", xlabel="step", ylim=(0, None))
+    axes[3].legend(frameon=False, fontsize=8)
     return figure
 
 

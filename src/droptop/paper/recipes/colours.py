@@ -1,4 +1,4 @@
-"""Appendix B: what a colour that tells digits apart in one task does to the other (shortcut-mnist).
+"""Figure 6 (appendix B): what a colour that tells digits apart in one task does to the other (shortcut-mnist).
 
 Two tasks, 0 and 1, then 2 and 3, watched while the second is learned. (a) In the first task colours tell the digits
 apart, in the second they do not: is the second learned more slowly? (b) In the first task colours say nothing, in the
@@ -138,7 +138,7 @@ def show(found: Found) -> list[Exhibit]:
 
 
 RECIPES = (
-    Recipe("shortcut-mnist", "Appendix B, figure",
+    Recipe("shortcut-mnist", "Figure 6",
            "a colour that tells classes apart slows the next task down, or erases the last one", show, study,
            data=("biased-mnist",), quick_data=("fashion-colour",), stand_in=False,
            takes="15 min on 2 cores for 10 seeds with --set width=8,stem=3x3/2 (estimate)"),

@@ -1,4 +1,4 @@
-"""Appendix B: what is learned from backgrounds alone and from foregrounds alone (shortcut-impact).
+"""Table 4 (appendix B): what is learned from backgrounds alone and from foregrounds alone (shortcut-impact).
 
 ER is trained on images without their object (OnlyBG: only_bg_t) and on objects without a background (OnlyFG), and
 tested on images of its own kind and on the originals; the paper does not say which it tests on. Ordinary training is
@@ -143,7 +143,7 @@ def show(found: Found) -> list[Exhibit]:
 
 
 RECIPES = (
-    Recipe("shortcut-impact", "Appendix B, table on shortcut impact",
+    Recipe("shortcut-impact", "Table 4",
            "ER trained on backgrounds alone against foregrounds alone, and ordinary training on each", show, study,
            data=("split-imagenet9",), quick_data=("fashion-background",), quick={"limit": 512},
            takes="7 min on 2 cores for Tiny-ImageNet-9 with --set width=8 (estimate)"),
