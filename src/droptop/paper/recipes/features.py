@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from droptop.engine.features import portrait, trained
+from droptop.engine.portrait import portrait, trained
 from droptop.paper.claims import stream_name
 from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, Series, difference, mean

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from droptop.config import configure
-from droptop.engine.features import features, head, portrait, trained
+from droptop.engine.portrait import features, head, portrait, trained
 from droptop.engine.train import SeedRun
 from droptop.errors import BadRequest
 from droptop.results.features import figures
