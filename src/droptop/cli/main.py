@@ -110,7 +110,8 @@ def serve(command: Command, config: Config, out: Path, fresh: bool, console: Con
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:
         console.print(tables.run_table(result))
-    console.print(f"results in {out}, pictures in {out / 'figures'}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"results in {out}, pictures in {out / 'figures'}; `droptop report {out}` makes one page of them",
+                  highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
