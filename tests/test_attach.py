@@ -499,3 +499,34 @@ def test_torchvision_and_timm(library, name, first, last, side, size, options):
     assert layer.trace.mask.shape == (2, side, side)
     cells = given[-1].flatten(2).transpose(1, 2) if given[-1].shape[-1] == side else given[-1].flatten(1, -2)
     assert torch.equal((cells == 0).all(-1), layer.trace.mask.flatten(1) == 0)
+
+
+def test_channels_that_equal_the_height_are_still_channels():
+    """Maps (B, 6, 6, 8) of images that are not square: six channels."""
+    stem, body = nn.Conv2d(3, 6, 1), nn.Conv2d(6, 5, 3, stride=2, padding=1)
+    model = nn.Sequential(stem, body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(5, 4))
+    layer = droptop.attach(model, "0", "1", classes=4)
+    with layer.labels(torch.tensor([0, 1])):
+        model(torch.rand(2, 3, 6, 8))
+    assert layer.trace.mask.shape == (2, 6, 8)
+
+
+def test_the_last_map_is_what_the_submodule_gave():
+    """Even where what follows writes into it."""
+    stem, body = nn.Conv2d(3, 6, 1), nn.Conv2d(6, 5, 3, stride=2, padding=1)
+    model = nn.Sequential(stem, body, nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(5, 4))
+    layer = droptop.attach(model, "0", "1", classes=4)
+    x = torch.rand(2, 3, 8, 8)
+    with layer.labels(torch.tensor([0, 1])):
+        model(x)
+    with torch.no_grad():
+        assert torch.equal(layer.trace.attention, droptop.fuse(stem(x), body(stem(x))))
+
+
+def test_a_generator_of_another_device_waits_for_the_model():
+    _, layer = attached()
+    state = layer.state_dict()
+    layer.load_state_dict(state | {"generator": torch.zeros(16, dtype=torch.uint8)})
+    assert len(layer.waiting) == 16
+    layer.load_state_dict(state)
+    assert layer.waiting is None

@@ -76,6 +76,7 @@ class Attached:
         self.device = device_of(inner)
         self.debias = DropTop(config, classes, generator(seed, "debias", device=self.device)).to(self.device)
         self.steps = 0  # that `tick` has counted
+        self.waiting: Tensor | None = None  # the state of a generator on a device that the model is not on yet
         self.checked = False  # has the last map been looked at?
         self.hooks = self.taps.install()
 
@@ -160,6 +161,7 @@ class Attached:
         if device != self.device:
             self.device, self.debias = device, self.debias.to(device)
             self.debias.generator = generator(self.seed, "debias", device=device)
+            self.draw_from(self.waiting)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, besides the model: intensities, histories, generator, steps."""
@@ -169,13 +171,22 @@ class Attached:
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         own = self.state_dict()
-        if wrong := sorted(own.keys() ^ state.keys()) or [n for n in own if own[n].shape != state[n].shape]:
-            raise BadRequest(f"this state is of another layer, or of one on another device: {', '.join(wrong[:5])}")
+        drawn = {"generator"}  # whose length differs from device to device
+        shapes = [name for name in own.keys() - drawn if name in state and own[name].shape != state[name].shape]
+        if wrong := sorted(own.keys() ^ state.keys()) or shapes:
+            raise BadRequest(f"this state is of another layer: {', '.join(wrong[:5])}")
         with torch.no_grad():
             for name, value in self.debias.state_dict().items():
                 value.copy_(state[name])
-        self.debias.generator.set_state(state["generator"].cpu())
+        self.draw_from(state["generator"])
         self.steps = int(state["steps"])
+
+    def draw_from(self, state: Tensor | None) -> None:
+        """Sets the generator; a state from another kind of device waits until the model goes there."""
+        fits = state is not None and len(state) == len(self.debias.generator.get_state())
+        if fits and state is not None:
+            self.debias.generator.set_state(state.cpu())
+        self.waiting = None if fits else state
 
     def __reduce__(self) -> Any:
         """A copy is a layer in a copy of the model."""

@@ -98,6 +98,11 @@ class RunOptions:
         if self.root is not None:
             object.__setattr__(self, "root", self.root.expanduser().absolute())
 
+    @property
+    def method_name(self) -> str:
+        """The method as people are told of it: of a file, its name and not where it lies."""
+        return Path(self.method).name
+
     def check_machine(self) -> None:
         """Refuses what cannot be run here. A configuration can be read anywhere."""
         require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU",

@@ -53,7 +53,7 @@ def test_a_run_keeps_to_its_weights(tmp_path):
     save_file(model.state_dict(), path)
     run, config = tmp_path / "run", configure("fashion", "l2p", **OPTIONS | {"weights": str(path)})
     begin("run", config, run)  # and no further
-    note_environment(run, config, None)
+    note_environment(run, config)
     with torch.no_grad():
         model.norm.bias += 1
     save_file(model.state_dict(), path)
@@ -64,9 +64,9 @@ def test_a_run_keeps_to_its_weights(tmp_path):
 
 def test_weights_are_part_of_the_environment(tmp_path):
     config = configure("fashion", "l2p", **OPTIONS)
-    note_environment(tmp_path, config, None)
+    note_environment(tmp_path, config)
     assert json.loads((tmp_path / "environment.json").read_text())["weights"] == "random"
-    note_environment(tmp_path, config, None)
+    note_environment(tmp_path, config)
     (tmp_path / "w").write_bytes(b"others")
     with pytest.raises(BadRequest, match="SHA-256 is another"):
-        note_environment(tmp_path, configure("fashion", "l2p", weights=str(tmp_path / "w")), None)
+        note_environment(tmp_path, configure("fashion", "l2p", weights=str(tmp_path / "w")))

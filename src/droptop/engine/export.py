@@ -53,10 +53,13 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
         raise BadRequest(f"{path} exists already: choose another name, or pass --force")
     if not path.absolute().parent.is_dir():
         raise BadRequest(f"{path.parent} is not an existing folder")
+    if not learner.seen.any():
+        raise BadRequest("export takes a learner that has seen a class")
     net = Exported(learner).eval()
     images = examples(learner)
+    exact = not any(part in vars(learner.model) for part in PARTS)  # otherwise its float32 is what is written
     with torch.no_grad():
-        expected = learner.classify(net.model, {"x": images})[:, net.seen]
+        expected = (learner.predict(images) if exact else learner.classify(net.model, {"x": images}))[:, net.seen]
     inputs = images.float() / 255 if images.dtype == torch.uint8 else images
     try:
         with tempfile.TemporaryDirectory(prefix=".export-", dir=path.absolute().parent) as folder:

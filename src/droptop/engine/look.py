@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from droptop.debias import fuse
 from droptop.learner import Learner
 from droptop.nets import last_map, untracked
-from droptop.results.records import IMAGES, write_moment, write_record
+from droptop.results.records import IMAGES, forget_others, write_moment, write_record
 from droptop.rng import generator
 from droptop.streams import Samples, Source, Stream
 
@@ -31,17 +31,20 @@ class Onlooker:
         test = next(iter(stream.tests.values()))
         arrival = [label for task in stream.tasks for label in task]
         self.samples = test[in_turn(test, arrival, count)]
+        self.looked = False
 
     def look(self, learner: Learner, step: int, task: int) -> None:
         """Records what the learner attends to after a step."""
         maps = attended(learner, self.samples, self.seed)
-        if not (self.folder / f"{IMAGES}.safetensors").exists():
+        if not self.looked:
             self.record_images(*maps["attention"].shape[-2:])
+            self.looked = True
         write_moment(self.folder, step, task, maps)
 
     def record_images(self, height: int, width: int) -> None:
         """The images, and how much of each cell of their maps the shortcut covers where that is known."""
         samples = self.samples
+        forget_others(self.folder, len(samples))
         tensors = {"images": samples.x[:SHOWN], "labels": samples.y}
         if samples.shortcut is not None:
             tensors["shortcut"] = F.adaptive_avg_pool2d(samples.shortcut[:, None].float(), (height, width))[:, 0]

@@ -1,6 +1,7 @@
 """Whole runs and comparisons: a request becomes a folder, jobs, and figures; a folder becomes the same again."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
 from droptop.errors import BadRequest
-from droptop.methods.own import sha256
+from droptop.methods import own
 from droptop.nets.weights import describe
 from droptop.results import folder
 from droptop.results.compare import compare as compare_summaries
@@ -54,6 +55,9 @@ def load(out: Path) -> tuple[Command, Config]:
     command = options.pop("command", None)
     if command not in ("run", "compare"):
         raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
+    if own.is_file(str(options.get("method"))) and not Path(str(options["method"])).is_absolute():
+        raise BadRequest(f"{out / 'config.toml'} takes an absolute path for a method that is a file, not "
+                         f"{options['method']}")
     paths = {"root": Path(options["root"])} if "root" in options else {}
     data, method, debias = (str(options.pop(name, None)) for name in ("data", "method", "debias"))
     return command, override(defaults(data, method, debias), options | paths)
@@ -74,7 +78,7 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         run.mkdir(parents=True, exist_ok=True)
         write_atomic(run / "config.toml", to_toml(arm, command if run == out else "run").encode())
     for place in dict.fromkeys([out, *runs]):
-        note_environment(place, config, listener if place == out else None)
+        note_environment(place, config, *([listener.note] if place == out else []))
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
             if not (folder.seed_folder(run, seed) / "result.json").exists()]
     if jobs:
@@ -90,20 +94,19 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     return comparison
 
 
-def note_environment(run: Path, config: Config, listener: Listener | None) -> None:
-    """Writes environment.json, or tells the listener what has changed since it was written; other weights are
-    refused."""
-    path, own = run / "environment.json", {"weights": describe(config.options.weights),
-                                           "method": sha256(config.options.method)}
-    now = folder.environment(config.options.device, config.options.threads) | own
+def note_environment(run: Path, config: Config, note: Callable[[str], None] = lambda text: None) -> None:
+    """Writes environment.json, or tells what has changed since it was written; other weights, or another method in the
+    same file, are refused."""
+    path, options = run / "environment.json", config.options
+    files = {"weights": describe(options.weights), "method": own.sha256(options.method)}
+    now = folder.environment(options.device, options.threads) | files
     if not path.exists():
         folder.write_json(path, now)
         return
     before = json.loads(path.read_text())
-    if before.get("weights", now["weights"]) != now["weights"]:
-        raise BadRequest(f"--weights {config.options.weights} is not what {run} began with: its SHA-256 is another")
-    parts = ("python", "machine", "versions", "device_name", "method")
-    changed = [name for name in parts if before.get(name) != now[name]]
-    if changed and listener is not None:
-        listener.note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of "
-                      "an uninterrupted one")
+    for name, value in files.items():
+        if before.get(name, value) != value:
+            raise BadRequest(f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another")
+    if changed := [name for name in ("python", "machine", "versions", "device_name") if before.get(name) != now[name]]:
+        note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of an "
+             "uninterrupted one")

@@ -1,7 +1,7 @@
 """Maps as models have them, seen as (B, c, h, w): images, images with channels last, or rows of tokens.
 
     (B, c, h, w)    a ResNet, a ConvNeXt; seen as it is
-    (B, h, w, c)    a Swin; where height and width are equal and differ from the channels, or where told
+    (B, h, w, c)    a Swin; where images are square and the first two are equal but differ from the third, or where told
     (B, n, c)       a ViT; the last h * w tokens are the map, a square unless told, and those in front of them (a class
                     token, registers) are no part of it
 """
@@ -24,11 +24,16 @@ class Layout:
     grid: tuple[int, int] | None = None  # rows and columns of the tokens
     channels_last: bool | None = None  # of maps with four dimensions
 
-    def map_in(self, output: Tensor, name: str) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The map in what a submodule gave, and how to put another one in its place."""
+    def map_in(self, output: Tensor, name: str, square: bool | None) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The map in what a submodule gave for images that are square or not, and how to put another one in its
+        place."""
         if output.dim() == 4:
-            _, high, wide, deep = output.shape
-            last = high == wide != deep if self.channels_last is None else self.channels_last
+            last = self.channels_last
+            if last is None and output.shape[1] == output.shape[2] != output.shape[3]:
+                if square is None:
+                    raise BadRequest(f"{name!r} gives {tuple(output.shape)}: is that (B, c, h, w) or (B, h, w, c)? Say "
+                                     "channels_last=False or True")
+                last = square  # then maps are square too, and cannot be the last two
             return (output.movedim(3, 1), lambda map: map.movedim(1, 3)) if last else (output, lambda map: map)
         if output.dim() != 3:
             raise BadRequest(f"{name!r} gives {tuple(output.shape)}, which is no map: (B, c, h, w), (B, h, w, c) or "

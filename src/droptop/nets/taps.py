@@ -77,6 +77,7 @@ class Taps:
         self.change: Change | None = None
         self.looks: AttentionNorm | None = None  # how the change sees the last map, if it does
         self.seen: dict[str, Tensor] = {}  # what `first` and `last` gave in it
+        self.square: bool | None = None  # are the images?
         self.count: int | None = None  # calls of `first` so far, while the model is being called
 
     @contextmanager
@@ -139,14 +140,14 @@ class Taps:
         if module is not self.model:
             raise BadRequest("a model in nn.DataParallel cannot be debiased, since its replicas would share one state: "
                              "take DistributedDataParallel")
-        self.count = 0
+        self.count, self.square = 0, squares(*args, *kwargs.values())
         if self.looks:
             with looking(self.model, self.looks):
                 self.watch(*map(_copied, args), **{name: _copied(value) for name, value in kwargs.items()})
 
     def watch(self, *args: Any, **kwargs: Any) -> None:
         """Runs the model to see what `first` and `last` give."""
-        self.seen, self.watching = {}, True
+        self.seen, self.watching, self.square = {}, True, squares(*args, *kwargs.values())
         try:
             self.model.forward(*args, **kwargs)
         finally:
@@ -155,7 +156,8 @@ class Taps:
             raise BadRequest(f"{option}: model(x) does not run through {self.names[option]!r}")
 
     def keep(self, option: str, output: Any) -> None:
-        self.seen[option] = tensor_of(output, self.names[option])
+        """A copy: what follows may write into its input."""
+        self.seen[option] = tensor_of(output, self.names[option]).clone()
 
     def changed(self, output: Any) -> Any:
         """What `first` gave, with another map in it."""
@@ -166,18 +168,24 @@ class Taps:
             raise BadRequest(f"first: model(x) runs through {name!r} more than once")
         assert self.change is not None
         self.count += 1
-        first, back = self.layout.map_in(tensor_of(output, name), name)
+        first, back = self.layout.map_in(tensor_of(output, name), name, self.square)
         return with_tensor(output, back(self.change(first, self.last_map)))
 
     def last_map(self) -> Tensor:
         """The one that was seen, its tokens laid out as the first one's are."""
-        first, _ = self.layout.map_in(self.seen["first"], self.names["first"])
-        return self.layout.like(first).map_in(self.seen["last"], self.names["last"])[0]
+        first, _ = self.layout.map_in(self.seen["first"], self.names["first"], self.square)
+        return self.layout.like(first).map_in(self.seen["last"], self.names["last"], self.square)[0]
 
     def end(self) -> None:
         count, self.seen, self.count = self.count, {}, None
         if count == 0:
             raise BadRequest(f"first: model(x) does not run through {self.names['first']!r}")
+
+
+def squares(*args: Any) -> bool | None:
+    """Are the images square that a model is called with? None where there are none to be seen."""
+    shapes = [value.shape for value in args if isinstance(value, Tensor) and value.dim() == 4]
+    return shapes[0][-2] == shapes[0][-1] if shapes else None
 
 
 def _copied(value: Any) -> Any:

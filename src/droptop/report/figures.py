@@ -60,7 +60,7 @@ def seed_pictures(config: Config, seed: int, result: dict[str, Any],
                   lines: list[dict[str, Any]]) -> Iterator[tuple[str, Image.Image]]:
     """Those of one seed that its metrics alone tell, by name."""
     arms = {config.options.debias: summary_of(config, {seed: result})}
-    title = f"{config.options.method}, {config.options.debias}, on {config.options.data}, seed {seed}"
+    title = f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}"
     with plt.rc_context(STYLE):
         yield "figures/accuracy", _picture(accuracy_after_tasks(arms, title))
         yield "figures/matrix", _picture(accuracy_matrices(arms, title))

@@ -1,7 +1,6 @@
 """Results as a person reads them in a terminal."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,8 @@ def effect_cells(effect: Effect) -> list[str]:
 
 
 def heading(summary: dict[str, Any]) -> str:
-    seeds, method = len(summary["seeds"]), Path(summary["method"]).name  # which may be a file
-    return f"{method} on {summary['data']}, {seeds} seed{'s' if seeds > 1 else ''}"
+    seeds = len(summary["seeds"])
+    return f"{summary['method']} on {summary['data']}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def run_table(summary: dict[str, Any]) -> Table:

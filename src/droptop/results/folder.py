@@ -211,7 +211,7 @@ def summary_of(config: Config, by_seed: dict[int, dict[str, Any]]) -> dict[str, 
     tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
              for test, figures in results[0]["tests"].items()}
     options = config.options
-    summary = {"data": options.data, "method": options.method, "debias": options.debias, "seeds": list(by_seed),
+    summary = {"data": options.data, "method": options.method_name, "debias": options.debias, "seeds": list(by_seed),
                "tests": tests}
     if all("dropped" in result for result in results):
         summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in ("share", "chance")}

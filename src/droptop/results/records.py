@@ -64,6 +64,14 @@ def write_moment(folder: Path, step: int, task: int, tensors: dict[str, Tensor],
     write_record(folder, step_name(step), tensors, {"step": step, "task": task, **about})
 
 
+def forget_others(folder: Path, count: int) -> None:
+    """Removes the maps that another number of images has left, which a run was asked for before."""
+    shown = _read(folder / f"{IMAGES}.safetensors")
+    if shown is not None and len(shown[0]["labels"]) != count:
+        for path in folder.glob("step-*.safetensors"):
+            path.unlink(missing_ok=True)
+
+
 def read_maps(run: Path, seed: int) -> Maps | None:
     """The maps of a run's seed; None where it recorded none."""
     folder = seed_folder(run, seed) / "maps"

@@ -126,7 +126,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
     with held(out):
         if study_file is not None and study_file.resolve() != (out / "study.toml").resolve():
             write_atomic(out / "study.toml", study_file.read_bytes())
-        runs = {prepare(out, config): config for config in configs}
+        runs = {prepare(out, config, watcher.note): config for config in configs}
         index = Index(out, writes=True, note=watcher.note)
         try:
             driver = Sweep(out, index, watcher)
@@ -157,7 +157,7 @@ def asked(out: Path) -> list[Cell]:
     return [Cell(folder_name(config), seed) for config in read_study(out / "study.toml") for seed in config.seeds]
 
 
-def prepare(out: Path, config: Config) -> Path:
+def prepare(out: Path, config: Config, note: Callable[[str], None] = lambda text: None) -> Path:
     """The run folder of a configuration, with what it holds: seeds of earlier versions of the study as well."""
     run, seeds, written = out / "runs" / folder_name(config), config.seeds, b""
     if (run / "config.toml").exists():
@@ -168,7 +168,7 @@ def prepare(out: Path, config: Config) -> Path:
     if text != written:
         run.mkdir(parents=True, exist_ok=True)
         write_atomic(run / "config.toml", text)
-    note_environment(run, config, None)
+    note_environment(run, config, note)
     return run
 
 

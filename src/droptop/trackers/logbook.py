@@ -79,8 +79,11 @@ class Logbook:
         if any(type(tracker).figure is not Tracker.figure for tracker in self.trackers.values()):
             from droptop.report.figures import seed_pictures  # matplotlib is slow to load
 
-            for name, picture in seed_pictures(self.config, self.seed, result, lines):
-                self.tell("figure", name, picture)
+            try:
+                for name, picture in seed_pictures(self.config, self.seed, result, lines):
+                    self.tell("figure", name, picture)
+            except Exception as error:
+                self.warn(f"--log: no pictures could be drawn: {error}")
 
     def close(self) -> None:
         self.tell("close")

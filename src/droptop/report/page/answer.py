@@ -30,7 +30,7 @@ def describe_comparison(page: Page, both: list[Arm], done: list[int]) -> None:
     comparison = compare(*(summarise(arm.config, arm.run, done) for arm in both))
     options, effects = both[1].config.options, comparison["effects"]
     words = {test: verdict("A_avg", own["A_avg"]) for test, own in effects.items()}
-    page.headline = sentence(options.debias, options.method, options.data, words)
+    page.headline = sentence(options.debias, options.method_name, options.data, words)
     page.findings = tables.answer(comparison)
     if len(done) < len(both[0].config.seeds):
         page.findings.append(f"so far, from {counted(len(done), 'seed')} that both arms have finished")

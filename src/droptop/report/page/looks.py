@@ -76,8 +76,8 @@ def encoded(numbers: np.ndarray) -> str:
 
 
 def attention_on_shortcut(maps: Maps) -> list[tuple[int, float]]:
-    """After each recorded step, the share of the most attended cells that the shortcut covers, in percent; none where
-    nobody knows where it is."""
+    """After each recorded step, the share of the most attended cells that the shortcut covers, in percent, over images
+    of all classes, those to come as well; none where nobody knows where it is."""
     if maps.shortcut is None:
         return []
     covered = maps.shortcut.reshape(len(maps.shortcut), -1)

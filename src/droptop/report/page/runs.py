@@ -21,11 +21,11 @@ def page_of_runs(command: Command, config: Config, out: Path, again: str, config
     both = [read_arm(arm, run) for run, arm in arms(command, config, out).items()]
     options = config.options
     kind = "run" if command == "run" else "comparison"
-    page = Page(kind, f"{options.method} on {options.data}", "", [], again, config_text, environment)
+    page = Page(kind, f"{options.method_name} on {options.data}", "", [], again, config_text, environment)
     page.progress = progress(both)
     done = [seed for seed in config.seeds if all(seed in arm.done for arm in both)]
     if not done:
-        page.headline = f"{options.method} on {options.data} has not come to a result yet."
+        page.headline = f"{options.method_name} on {options.data} has not come to a result yet."
     elif command == "run":
         describe_run(page, both[0], done)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from droptop.errors import BadRequest, DroptopError
+from droptop.errors import BadRequest
 
 WATCHED = ("metrics.jsonl", "result.json", "summary.json", "compare.json", "failed.json", "study.toml")
 PAUSE = 3.0  # seconds between two looks at the folder
@@ -36,7 +36,7 @@ class Pages:
             if self.made != version:
                 try:
                     self.page, self.made = self.make(version).encode(), version
-                except (DroptopError, OSError, ValueError):  # caught in the middle of a change
+                except Exception:  # caught in the middle of a change: what was there will do
                     if not self.page:
                         raise
             return self.page
@@ -61,7 +61,9 @@ def server(pages: Pages, port: int) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            if path == "/version":
+            if self.headers.get("Host", "").partition(":")[0] not in ("127.0.0.1", "localhost"):
+                self.send_error(403)  # a page from elsewhere, by a name that leads here
+            elif path == "/version":
                 self.answer(pages.current().encode(), "text/plain")
             elif path == "/":
                 self.answer(pages.html(), "text/html; charset=utf-8")
