@@ -254,6 +254,8 @@ def test_pages_follow_the_folder(tmp_path, monkeypatch):
         assert get("") == "page 2"
         with pytest.raises(urllib.error.HTTPError):
             get("etc/passwd")
+        with pytest.raises(urllib.error.HTTPError, match="403"):  # a name that leads here, from a page elsewhere
+            urllib.request.urlopen(urllib.request.Request(place, headers={"Host": "example.org"}), timeout=10)
         with pytest.raises(BadRequest, match="--port takes a free port"):
             server(pages, serving.server_port)
         serving.shutdown()
