@@ -9,6 +9,7 @@ import torch
 
 from droptop import BadRequest, Samples
 from droptop.config import configure
+from droptop.engine.build import build_stream
 from droptop.paper.exhibits import Difference
 from droptop.paper.found import Found
 from droptop.paper.recipe import Recipe, Scope
@@ -94,6 +95,15 @@ def test_ordinary_training_sees_as_many_images_as_all_tasks(tmp_path):
         for config in quick.expand(block):
             by_method.setdefault(config.options.method, []).append(config.options.limit)
     assert by_method == {"er": [100, 100], "joint": [500, 500]}
+
+
+def test_ordinary_training_of_a_quick_look_has_one_task_of_the_same_classes():
+    recipe = RECIPES["shortcut-impact"]
+    quick = scope(recipe, **recipe.quickly())
+    configs = [quick.config(impact.cell(quick, "fashion-background", "only_fg", method)) for method in ("er", "joint")]
+    tasks = [build_stream(config, 0).tasks for config in configs]
+    assert tasks == [((0, 1), (2, 3), (4, 5)), ((0, 1, 2, 3, 4, 5),)]
+    assert configs[1].options.limit == 3 * configs[0].options.limit
 
 
 def test_figures_of_both_trainings_side_by_side(tmp_path):

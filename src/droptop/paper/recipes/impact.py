@@ -43,12 +43,16 @@ BUILT_IN_MEANS = ("Here OnlyBG is fashion-background, whose background always te
 
 
 def cell(scope: Scope, data: str, kind: Kind, method: str = "er") -> Cell:
-    """What is trained; ordinary training has one task, so that a limit of samples a task is that of all of them."""
+    """What is trained; ordinary training has one task, of the classes and the samples of all the others'."""
     built_in = data == "fashion-background"
     images = BUILT_IN[kind] if built_in else {"data": f"{data}:{variant(kind)}"}
     own = {**images, "method": method, "debias": "none"}
-    if method == "joint" and "limit" in scope.options:
-        own["limit"] = scope.options["limit"] * (5 if built_in else 4)
+    if method == "joint":
+        tasks = 5 if built_in else 4
+        if split := scope.options.get("split"):
+            tasks, own["split"] = len(split.split("/")), split.replace("/", ",")
+        if "limit" in scope.options:
+            own["limit"] = scope.options["limit"] * tasks
     return own
 
 
