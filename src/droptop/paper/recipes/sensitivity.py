@@ -63,7 +63,7 @@ def show(found: Found) -> list[Exhibit]:
                Column("n"), Column("to none"), Column("to the default"))
     notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
              "two-sided p-values. With gamma, kappa_0 is min(5, gamma).", *([] if found.scope.quick else [SAID]),
-             *stand_in_notes(found)]
+             *stand_in_notes(found.scope.data)]
     figures = [Figure(f"Average accuracy on {stream_name(data)} as one hyperparameter of DropTop varies (mean and "
                       "standard error; dashed: the default; band: without DropTop)", partial(panels, found, data),
                       suffix=suffix(found, data))
