@@ -10,7 +10,7 @@ from scipy.stats import ttest_rel
 
 from droptop.config import configure
 from droptop.debias.intensity import Intensity, IntensityConfig
-from droptop.paper import cook, every_recipe
+from droptop.paper import claims, cook, every_recipe
 from droptop.paper.found import Found, average, difference, mean, relative
 from droptop.paper.recipe import Scope
 from droptop.paper.recipes import readings, tables, validity
@@ -229,6 +229,13 @@ def test_readings_cover_the_options_of_the_issue():
     varied = {name for cell in readings.READINGS.values() for name in cell}
     assert varied >= {"replay_forward", "attention_norm", "stem", "augment", "probe", "rounding", "shift", "p_counter",
                       "lr"}
+
+
+def test_files_of_a_stream_are_named_alike_whichever_comes_first():
+    """So that a later call for some of them does not write over another's."""
+    names = {claims.suffix(Found(RECIPES["maps"], Scope(("er",), data, 2), None), "split-imagenet9:only_fg")
+             for data in (("fashion", "split-imagenet9:only_fg"), ("split-imagenet9:only_fg", "fashion"))}
+    assert names == {"split-imagenet9-only-fg"}
 
 
 def test_figures_of_series():

@@ -41,7 +41,7 @@ def set_name(data: str, test: str) -> str:
 
 
 def suffix(found: Found, data: str) -> str:
-    """What sets the files of one stream apart, where there are several."""
+    """What sets the files of one stream apart where there are several; the same for each, whichever comes first."""
     plain = "".join(letter if letter.isalnum() else "-" for letter in data)
     return "" if len(found.scope.data) == 1 else plain
 
@@ -56,6 +56,11 @@ def tests_of(found: Found, cell: dict[str, str], sets: Sequence[tuple[str, str]]
     there = found.tests(cell)
     known = [test for data, test in sets if data == STANDS_FOR.get(cell["data"], cell["data"])]
     return [test for test in known if test in there] or there
+
+
+def first_test(found: Found, cell: dict[str, str]) -> str:
+    """The test set to show where there is room for one: that on which shortcuts can be trusted."""
+    return next(iter(tests_of(found, cell, BIASED)), "clean")
 
 
 def stand_in_notes(streams: Sequence[str]) -> list[str]:

@@ -16,11 +16,11 @@ from droptop.config import Config
 from droptop.engine.build import build_stream
 from droptop.engine.look import in_turn
 from droptop.errors import BadRequest
-from droptop.paper.claims import stream_name
+from droptop.paper.claims import stream_name, suffix
 from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, Series, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
-from droptop.paper.recipes.shared import ARMS, COLOURS, STATISTICS, band, suffix
+from droptop.paper.recipes.shared import ARMS, STATISTICS, band, colour
 from droptop.results.attention import BINS, share_by_rank
 from droptop.results.records import Maps, Moment, read_maps
 
@@ -83,7 +83,7 @@ def draw_maps(arms: dict[str, Maps]) -> "Drawing":
             if place == 0:
                 row[0].imshow(maps.images[number])
                 row[0].set_title(maps.names[number], fontsize=8)
-            row[1].set_ylabel(ARMS[arm], fontsize=7, color=COLOURS[arm])
+            row[1].set_ylabel(ARMS[arm], fontsize=7, color=colour(arm))
             for ax, moment in zip(row[1:], moments):
                 overlay(ax, maps, maps.moments[moment], number)
     for ax, moment in zip(axes[0][1:], moments):
@@ -190,7 +190,7 @@ def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
     for ax, moment in zip(axes, moments):
         for arm, seeds in arms.items():
             heights = np.mean([own.ranks[moment] for own in seeds.values()], axis=0)
-            ax.stairs(heights, np.linspace(0, 100, BINS + 1), color=COLOURS[arm], linewidth=1.5, label=ARMS[arm],
+            ax.stairs(heights, np.linspace(0, 100, BINS + 1), color=colour(arm), linewidth=1.5, label=ARMS[arm],
                       fill=arm == "none", alpha=0.35 if arm == "none" else 1)
         ax.axhline(first.chance[moment], color="black", linestyle=":", linewidth=1, label="chance")
         ax.set(title=f"step {first.steps[moment]}", xlabel="attention: least to most (% of cells)", xlim=(0, 100))
@@ -199,7 +199,7 @@ def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
         ax.set_ylim(0, highest)
     axes[0].set_ylabel("cells on the shortcut (%)")
     for arm, seeds in arms.items():
-        band(axes[3], first.steps, [own.ranks[:, -1] for own in seeds.values()], COLOURS[arm], ARMS[arm])
+        band(axes[3], first.steps, [own.ranks[:, -1] for own in seeds.values()], colour(arm), ARMS[arm])
     axes[3].plot(first.steps, first.chance, ":", color="black", label="chance", linewidth=1)
     axes[3].set(title=f"the {HIGH}% attended to most", xlabel="step", ylim=(0, None))
     axes[3].legend(frameon=False, fontsize=8)

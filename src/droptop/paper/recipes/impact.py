@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from droptop.paper import quoted
-from droptop.paper.claims import about, stand_in_notes, stream_name, unquoted
+from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
 from droptop.paper.exhibits import ITALICS, VERDICT, Column, Difference, Exhibit, Figure, Percent, Table, Value
 from droptop.paper.found import Found, Series, difference, mean, relative
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
-from droptop.paper.recipes.shared import STATISTICS, suffix
+from droptop.paper.recipes.shared import STATISTICS
 from droptop.paper.verdict import gap, word
 
 if TYPE_CHECKING:

@@ -19,12 +19,11 @@ from typing import Any
 
 from droptop.config import Config
 from droptop.paper import quoted
-from droptop.paper.claims import about, stand_in_notes, stream_name, unquoted
+from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
 from droptop.paper.exhibits import Column, Exhibit, Percent, Table, Value
 from droptop.paper.found import Found, Series, difference, mean
 from droptop.paper.notebook import Notebook
 from droptop.paper.recipe import Recipe
-from droptop.paper.recipes.shared import suffix
 
 ARMS: dict[str, dict[str, Any]] = {
     "ER": {"debias": "none"},

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from droptop.paper import quoted
-from droptop.paper.claims import BIASED, METHODS, place, set_name, stand_in_notes, tests_of
+from droptop.paper.claims import METHODS, first_test, place, set_name, stand_in_notes
 from droptop.paper.exhibits import ITALICS, Column, Difference, Exhibit, Figure, Mean, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
@@ -98,7 +98,7 @@ def show(found: Found) -> list[Exhibit]:
 
 def test_of(found: Found, data: str) -> str:
     """The test set to show: the one that shortcuts can be trusted on."""
-    return (tests_of(found, {"data": data, "method": found.scope.methods[0], "debias": "none"}, BIASED) or ["clean"])[0]
+    return first_test(found, {"data": data, "method": found.scope.methods[0], "debias": "none"})
 
 
 def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
