@@ -206,6 +206,40 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
         "+0.0 (+0.0 to +0.0), p = 1.000", "2"]
 
 
+def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
+    """As in a folder that another recipe filled: the first seed has a few images, one of them has none."""
+    recipe = RECIPES["histogram"]
+    found = Found(recipe, scope(recipe), tmp_path)
+    covered = np.zeros((4, 4, 5))
+    covered[:, 0, 0] = 1
+    few = Maps(np.zeros((0, 1, 1, 3)), list("abcd"), np.array([0, 1, 2, 3]), covered, [
+        Moment(3, 0, covered, None), Moment(6, 1, covered[:3], None)])  # a map less: only the first three count
+    all_of = attention.Attended(attention.TRUTH, [3, 6], np.zeros((2, 20)), np.zeros(2))
+    own = attention.attended(None, few, [[0, 1], [2, 3]], seed=0)
+    assert (own.images, own.ranks[:, -1].tolist()) == (3, [100, 100])
+    monkeypatch.setattr(Found, "of", lambda self, cell: dict.fromkeys(range(2 + (cell["debias"] == "none"))))
+    table = attention.histogram_table(found, "fashion-sticker", {"none": {0: own}, "droptop": {0: all_of, 1: all_of}})
+    assert "** ER: no maps of seed 1, 2; ER: maps of 3 images of seed 0. Cells" in table.notes[-1]
+    empty = attention.histogram_table(found, "fashion-sticker", {"none": {}, "droptop": {0: all_of, 1: all_of}})
+    assert empty.rows == []
+    assert "ER: no maps of seed 0, 1, 2." in empty.notes[-1]
+    whole = attention.histogram_table(found, "fashion-sticker", {"none": dict.fromkeys(range(3), all_of),
+                                                                 "droptop": dict.fromkeys(range(2), all_of)})
+    assert len(whole.notes) == 1
+
+
+def test_maps_of_arms_that_differ_in_images_are_drawn():
+    import matplotlib.pyplot as plt
+
+    images = np.zeros((3, 4, 4, 3), np.uint8)
+    more, fewer = (Maps(images[:count], list("abc")[:count], np.arange(count), None,
+                        [Moment(1, 0, np.zeros((3, 2, 2)), None), Moment(2, 0, np.zeros((2, 2, 2)), None)])
+                   for count in (3, 2))
+    figure = attention.draw_maps({"none": more, "droptop": fewer})
+    assert len(figure.axes) == 2 * 2 * 3  # two images, two arms, the image and two moments
+    plt.close(figure)
+
+
 def test_the_background_is_what_foregrounds_leave_black(monkeypatch):
     x = torch.zeros(4, 3, 4, 4, dtype=torch.uint8)
     x[:, 1, :2] = 200  # the upper half is foreground
