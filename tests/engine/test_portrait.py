@@ -64,7 +64,7 @@ def test_a_portrait_of_what_was_taught_and_what_was_not(found):
 def test_refuses_a_stream_that_leaves_no_class_out_and_a_run_without_checkpoints(found, tmp_path):
     stream, learner = found
     stream.tasks = (tuple(range(10)),)
-    with pytest.raises(ValueError, match="no class is unseen"):
+    with pytest.raises(BadRequest, match="no class is unseen"):
         portrait(learner, stream)
     with pytest.raises(BadRequest, match="has no checkpoint yet"):
         trained(CONFIG, tmp_path, 0)

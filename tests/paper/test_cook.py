@@ -82,6 +82,27 @@ def test_from_interruption_to_more_seeds(engine, tmp_path, capsys):
     assert len(engine.ran) == 6 + 4
 
 
+def test_a_quick_folder_need_not_stay_quick(tmp_path):
+    out, recipe = tmp_path / "out", find("table1")
+    options = PaperOptions(out=out, quick=True)
+    before = cook.take(recipe, out, options.given(["--quick"]) | {"data": "fashion"})
+    cook.note(before)
+    assert cook.take(recipe, out, PaperOptions(out=out).given([])).scope.quick  # nothing said: as before
+    order = cook.take(recipe, out, PaperOptions(out=out).given(["--no-quick"]))
+    assert (order.scope.quick, order.scope.seeds, order.scope.data) == (False, 5, ("fashion",))
+    assert order.command == f"droptop paper table1 --data fashion --out {out}"
+
+
+def test_settings_may_hold_commas():
+    assert cook.settings("split=0,1/2,3") == {"split": "0,1/2,3"}
+    assert cook.settings("lr=0.03, colours=red,lime,split=0,1/2,3,augment=none,p-counter=task,") == {
+        "lr": 0.03, "colours": "red,lime", "split": "0,1/2,3", "augment": "none", "p_counter": "task"}
+    assert cook.settings("") == {}
+    for wrong in ("lr", "=3", "lr="):
+        with pytest.raises(BadRequest, match="--set takes options such as"):
+            cook.settings(wrong)
+
+
 def test_failures_are_told(engine, tmp_path, capsys):
     out = tmp_path / "out"
     engine.fails = True
@@ -95,8 +116,14 @@ def test_the_date_is_that_of_the_run(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(cook.time, "strftime", lambda *_: "2020-02-02")
     assert paper("table1", *SMALL, "--methods", "er", "--seeds", "1", "--out", out) == 0
     monkeypatch.undo()
+    kept = json.loads((out / book.NAME).read_text())
+    kept["table1"]["runs"].append({"date": "2020-02-03", "machine": "another machine"})  # as of a seed that was added
+    (out / book.NAME).write_text(json.dumps(kept))
     assert paper("table1", "--out", out) == 0
-    assert "Run 2020-02-02 on " in (out / "table1.md").read_text()
+    [line] = [line for line in (out / "table1.md").read_text().splitlines() if line.startswith("Run 2020-02-02")]
+    assert line.startswith("Run 2020-02-02 to 2020-02-03 on ")
+    assert line.endswith("; another machine.")
+    assert line.count(";") == 1  # the first, once
     (out / book.NAME).unlink()  # as where `droptop sweep` ran the cells: by their files
     for result in out.glob("runs/*/seed-*/result.json"):
         os.utime(result, (0, time.mktime((2021, 3, 4, 12, 0, 0, 0, 0, -1))))

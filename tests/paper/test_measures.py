@@ -9,6 +9,7 @@ import torch
 
 from droptop import BadRequest, Samples
 from droptop.config import configure
+from droptop.engine.build import build_stream
 from droptop.paper.exhibits import Difference
 from droptop.paper.found import Found
 from droptop.paper.recipe import Recipe, Scope
@@ -96,29 +97,53 @@ def test_ordinary_training_sees_as_many_images_as_all_tasks(tmp_path):
     assert by_method == {"er": [100, 100], "joint": [500, 500]}
 
 
-def test_figures_of_both_trainings_side_by_side(tmp_path):
+def test_ordinary_training_of_a_quick_look_has_one_task_of_the_same_classes():
     recipe = RECIPES["shortcut-impact"]
-    found = Found(recipe, scope(recipe), tmp_path)
+    quick = scope(recipe, **recipe.quickly())
+    configs = [quick.config(impact.cell(quick, "fashion-background", "only_fg", method)) for method in ("er", "joint")]
+    tasks = [build_stream(config, 0).tasks for config in configs]
+    assert tasks == [((0, 1), (2, 3), (4, 5)), ((0, 1, 2, 3, 4, 5),)]
+    assert configs[1].options.limit == 3 * configs[0].options.limit
+
+
+def both_trainings(out: Path, data: str) -> Found:
+    """Made up: foregrounds are ten points better, and forget five points less."""
+    recipe = RECIPES["shortcut-impact"]
+    found = Found(recipe, Scope(recipe.methods, (data,), seeds=2), out)
     for number, kind in enumerate(("only_bg", "only_fg")):
-        for method, tests in (("er", ("biased", "removed") if kind == "only_bg" else ("clean",)),
-                              ("joint", ("biased", "removed") if kind == "only_bg" else ("clean",))):
+        tests = [impact.test_of(data, kind, tested) for tested in impact.TESTED]
+        for method in ("er", "joint"):
             for seed in (0, 1):
                 value = 10 * number + seed
                 own = {test: {"A": [50 + value, 30 + value], "A_avg": 40 + value, "F_last": 20.0 + seed - 5 * number,
                               "A_last": 30 + value} for test in tests}
-                place = found.run(impact.cell(found.scope, "fashion-background", kind, method)) / f"seed-{seed}"
+                place = found.run(impact.cell(found.scope, data, kind, method)) / f"seed-{seed}"
                 place.mkdir(parents=True)
                 write_json(place / "result.json", {"classes": [], "tasks": [], "tests": own})
     assert found.missing == 0
-    table = impact.table(found, "fashion-background").measured()
-    rows = {row[1]: row for row in table.rows[:5]}
+    return found
+
+
+def test_figures_of_both_trainings_side_by_side(tmp_path):
+    table = impact.table(both_trainings(tmp_path, "fashion-background"), "fashion-background")
+    rows = {row[1]: row for row in table.measured().rows[:5]}
     assert list(rows) == ["A_1", "A_2", "A_avg", "F_last", "ordinary training"]
     assert [str(cell) for cell in rows["A_2"][2:]] == [
         "30.5 ± 0.5", "40.5 ± 0.5", "2", "+10.0 (+10.0 to +10.0), p < 0.001", "32.8%"]
     assert rows["F_last"][-1].value == pytest.approx(100 * 5 / 20.5)  # less forgetting is a gain
-    whole = impact.table(found, "fashion-background")
-    assert [str(cell) for cell in whole.rows[2][2:5]] == ["31.9 ± 1.2", "34.4 ± 0.6", "7.6%"]  # A_avg of the paper
-    assert whole.rows[2][-1] == "reproduced"  # on the same side, and larger
+    assert all(row[2:5] == [None, None, None] and row[-1] == "" for row in table.rows)  # it is not the paper's stream
+    assert ("Nothing is quoted or judged of fashion-background: the paper's figures are of Split ImageNet-9."
+            in table.notes)
+
+
+def test_both_trainings_beside_the_paper_s(tmp_path):
+    table = impact.table(both_trainings(tmp_path, "split-tiny-imagenet9"), "split-tiny-imagenet9")
+    rows = {row[1]: row for row in table.rows[:5]}
+    assert [str(cell) for cell in rows["A_avg"][2:5]] == ["31.9 ± 1.2", "34.4 ± 0.6", "7.6%"]
+    assert rows["A_avg"][-1] == "no claim"  # +2.5 ± 1.3
+    assert rows["F_last"][-1] == "partly"  # -5.1 ± 2.3; here -5.0
+    assert all(row[-1] == "" for row in table.rows[5:])  # tested on the originals
+    assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)
 
 
 # -- overhead ---------------------------------------------------------------------------------------------------------
@@ -143,6 +168,11 @@ def test_costs_are_read_from_the_notebook(tmp_path):
     assert [str(cell) for cell in table.rows[5]] == [
         "", "ER + DropTop, probe of the whole memory", "16.5 ± 0.5", "57.1%", "36.4%", "2",
         "+6.0 (+6.0 to +6.0), p < 0.001"]
+    whole = overhead.table(found, "fashion-sticker")
+    assert {row[2] for row in whole.rows} == {""}  # the paper's costs are of another stream
+    assert whole.notes[-1].startswith("Nothing is quoted or judged of fashion-sticker")
+    [memory, *_] = overhead.table(found, "split-tiny-imagenet9").rows
+    assert memory[2] == "4.509 GB"
     assert overhead.peak_mib() > 50  # of a process with torch in it
     names = {overhead.key(found, "fashion-sticker", arm, 0) for arm in costs}
     assert len(names) == 3  # a name says all that its value depends on
@@ -174,6 +204,40 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
     assert [str(cell) for cell in table.rows[0]] == [
         "3", "5.0 ± 0.0", "100.0 ± 0.0", "+95.0 (+95.0 to +95.0), p < 0.001", "100.0 ± 0.0",
         "+0.0 (+0.0 to +0.0), p = 1.000", "2"]
+
+
+def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
+    """As in a folder that another recipe filled: the first seed has a few images, one of them has none."""
+    recipe = RECIPES["histogram"]
+    found = Found(recipe, scope(recipe), tmp_path)
+    covered = np.zeros((4, 4, 5))
+    covered[:, 0, 0] = 1
+    few = Maps(np.zeros((0, 1, 1, 3)), list("abcd"), np.array([0, 1, 2, 3]), covered, [
+        Moment(3, 0, covered, None), Moment(6, 1, covered[:3], None)])  # a map less: only the first three count
+    all_of = attention.Attended(attention.TRUTH, [3, 6], np.zeros((2, 20)), np.zeros(2))
+    own = attention.attended(None, few, [[0, 1], [2, 3]], seed=0)
+    assert (own.images, own.ranks[:, -1].tolist()) == (3, [100, 100])
+    monkeypatch.setattr(Found, "of", lambda self, cell: dict.fromkeys(range(2 + (cell["debias"] == "none"))))
+    table = attention.histogram_table(found, "fashion-sticker", {"none": {0: own}, "droptop": {0: all_of, 1: all_of}})
+    assert "** ER: no maps of seed 1, 2; ER: maps of 3 images of seed 0. Cells" in table.notes[-1]
+    empty = attention.histogram_table(found, "fashion-sticker", {"none": {}, "droptop": {0: all_of, 1: all_of}})
+    assert empty.rows == []
+    assert "ER: no maps of seed 0, 1, 2." in empty.notes[-1]
+    whole = attention.histogram_table(found, "fashion-sticker", {"none": dict.fromkeys(range(3), all_of),
+                                                                 "droptop": dict.fromkeys(range(2), all_of)})
+    assert len(whole.notes) == 1
+
+
+def test_maps_of_arms_that_differ_in_images_are_drawn():
+    import matplotlib.pyplot as plt
+
+    images = np.zeros((3, 4, 4, 3), np.uint8)
+    more, fewer = (Maps(images[:count], list("abc")[:count], np.arange(count), None,
+                        [Moment(1, 0, np.zeros((3, 2, 2)), None), Moment(2, 0, np.zeros((2, 2, 2)), None)])
+                   for count in (3, 2))
+    figure = attention.draw_maps({"none": more, "droptop": fewer})
+    assert len(figure.axes) == 2 * 2 * 3  # two images, two arms, the image and two moments
+    plt.close(figure)
 
 
 def test_the_background_is_what_foregrounds_leave_black(monkeypatch):

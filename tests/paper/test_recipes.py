@@ -5,10 +5,12 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import ttest_rel
 
 from droptop.config import configure
-from droptop.paper import cook, every_recipe
+from droptop.debias.intensity import Intensity, IntensityConfig
+from droptop.paper import claims, cook, every_recipe
 from droptop.paper.found import Found, average, difference, mean, relative
 from droptop.paper.recipe import Scope
 from droptop.paper.recipes import readings, tables, validity
@@ -17,7 +19,8 @@ from droptop.results.folder import seed_folder
 from droptop.study.grid import folder_name, read_study
 
 RECIPES = every_recipe()
-TESTS = {"split-imagenet9": ("original", "only_fg", "stylized"), "fashion-sticker": ("biased", "removed", "random")}
+TESTS = {"split-imagenet9": ("original", "only_fg", "stylized"), "fashion-sticker": ("biased", "removed", "random"),
+         "split-tiny-imagenet9": ("original", "only_fg", "stylized")}
 TASKS = [[0, 1], [2, 3]]
 READ_MORE = {"shortcut-mnist", "shortcut-impact", "maps", "histogram"}  # than results: see test_measures.py
 
@@ -135,6 +138,46 @@ def test_ablation_averages_test_sets_by_seed(tmp_path):
     assert row[9].value == pytest.approx(100 * loss / np.mean(values["fixed"]))  # of the variant, as the paper's
 
 
+def shown(name, scope, out):
+    """The first table of a recipe, of invented results."""
+    invent(Found(RECIPES[name], scope, out))
+    return cook.exhibits(Found(RECIPES[name], scope, out))[0]
+
+
+def quotes(table):
+    """Rows in which something is quoted or judged."""
+    places = [place for place, column in enumerate(table.columns) if column.kind in ("quoted", "verdict")]
+    return [row for row in table.rows if any(row[place] not in (None, "") for place in places)]
+
+
+@pytest.mark.parametrize(("name", "methods", "data"), [
+    ("design", ("er",), ("fashion-sticker",)), ("design", ("er",), ("split-cifar10", "split-cifar100")),
+    ("ablation", ("er",), ("split-cifar10",)),
+    ("ablation", ("er", "mir"), ("split-cifar10", "split-tiny-imagenet9")),
+    ("ablation-unbiased", ("er",), ("split-cifar10",)), ("validity", ("er",), ("fashion-sticker",)),
+    ("validity", ("er",), ("split-tiny-imagenet9",))])
+def test_what_the_paper_says_of_something_else_is_not_quoted(name, methods, data, tmp_path):
+    table = shown(name, Scope(methods, data, 2), tmp_path)
+    assert quotes(table) == []
+    assert any(note.startswith("Nothing is quoted or judged of ") for note in table.notes)
+    assert not any("Italics" in note for note in table.notes)
+
+
+def test_a_mean_of_fewer_methods_is_not_held_against_the_papers(tmp_path):
+    scope = Scope(("er", "mir"), ("split-cifar100", "split-cifar10", "split-tiny-imagenet9"), 2)
+    table = shown("ablation", scope, tmp_path)
+    assert len(quotes(table)) == 2 * 4  # either method's rows; not the mean's
+    assert ("Nothing is quoted or judged of the mean of these methods: the paper's is of ER, DER++, MIR, GSS, ASER."
+            in table.notes)
+    assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)
+
+
+def test_each_stream_of_validity_is_quoted_by_itself(tmp_path):
+    table = shown("validity", Scope(("er",), ("fashion-sticker", "split-cifar10"), 2), tmp_path)
+    assert [str(row[2]) for row in quotes(table)] == ["82.1 ± 0.6", "61.0 ± 0.6", "61.5 ± 0.2"]
+    assert quotes(table) == [row for row in table.rows[5:] if row[2] is not None]
+
+
 def test_designs_are_worse_in_percent_of_droptop(tmp_path):
     recipe = RECIPES["design"]
     found = Found(recipe, scope_of(recipe), tmp_path)
@@ -147,16 +190,28 @@ def test_designs_are_worse_in_percent_of_droptop(tmp_path):
     assert table.rows[1][9].value == pytest.approx(100 * (soft - whole) / whole)
 
 
+@pytest.mark.parametrize(("start", "last", "period", "history"), [
+    (0, 1560, 3, 10), (0, 60, 3, 10), (0, 63, 3, 10), (312, 1560, 3, 10), (313, 433, 3, 10), (314, 437, 4, 5),
+    (50, 50, 1, 2), (7, 40, 1, 2)])
+def test_decisions_are_counted_as_they_are_made(start, last, period, history):
+    """Against the class itself, whose entries are cleared with every decision."""
+    intensity = Intensity(IntensityConfig(period=period, history=history), 1, 5.0, 5.0)
+    made = 0
+    for step in range(period, last + 1, period):  # the memory holds the class from the first step after `start`
+        before = intensity.entries.sum()
+        intensity.record(torch.tensor([1 / step if step > start else torch.nan], dtype=torch.float64))
+        made += int(intensity.entries.sum() < before)
+    assert validity.decisions(start, last, period, history) == made
+
+
 def test_agreement_of_decisions():
-    """Two classes from step 0, one from 60; 180 steps, a decision every 60: 3 + 3 + 2."""
-    starts = {"0": 0, "1": 0, "2": 60}
     one = {(60, "0"): 4.5, (120, "0"): 4.05, (60, "1"): 4.5}
     two = {(60, "0"): 4.5, (120, "0"): 5.0, (120, "1"): 4.5}
-    counted = validity.agreement(one, two, 5.0, starts, 180, 60)
+    counted = validity.agreement(one, two, 5.0, 8)
     assert counted == (8, 4, 1)  # alike: class 0 at 60; not: 0 at 120 (down, up), 1 at 60 and at 120 (one of them)
     assert counted.of_decisions == pytest.approx(100 * 5 / 8)
     assert counted.of_changes == pytest.approx(25.0)
-    assert validity.agreement({}, {}, 5.0, starts, 180, 60).of_changes is None
+    assert validity.agreement({}, {}, 5.0, 8).of_changes is None
 
 
 def test_readings_that_are_the_default_have_no_row():
@@ -174,6 +229,13 @@ def test_readings_cover_the_options_of_the_issue():
     varied = {name for cell in readings.READINGS.values() for name in cell}
     assert varied >= {"replay_forward", "attention_norm", "stem", "augment", "probe", "rounding", "shift", "p_counter",
                       "lr"}
+
+
+def test_files_of_a_stream_are_named_alike_whichever_comes_first():
+    """So that a later call for some of them does not write over another's."""
+    names = {claims.suffix(Found(RECIPES["maps"], Scope(("er",), data, 2), None), "split-imagenet9:only_fg")
+             for data in (("fashion", "split-imagenet9:only_fg"), ("split-imagenet9:only_fg", "fashion"))}
+    assert names == {"split-imagenet9-only-fg"}
 
 
 def test_figures_of_series():

@@ -76,11 +76,11 @@ class PaperOptions(EngineOptions):
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
         require(not self.out.exists() or self.out.is_dir(), "out", "a folder", self.out)
 
-    def given(self) -> dict[str, Any]:
-        """What was said, as words and numbers."""
+    def given(self, args: list[str]) -> dict[str, Any]:
+        """What was said, as words and numbers; only the arguments tell --no-quick from nothing said."""
         engine = EngineOptions.__dataclass_fields__.keys()
         said = {name: value for name, value in vars(self).items()
-                if name not in engine and value is not None and value is not False}
+                if name not in engine and value is not None and (value is not False or f"--no-{name}" in args)}
         return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in said.items()}
 
 
@@ -98,7 +98,7 @@ def paper(args: list[str], console: Console) -> int:
     from droptop.paper import cook, write
     from droptop.paper.found import Found
 
-    order, interrupted = cook.take(recipe, options.out, options.given()), False
+    order, interrupted = cook.take(recipe, options.out, options.given(args)), False
     for why in order.left_out:
         print(f"note: left out: {why}", file=sys.stderr)
     try:

@@ -9,6 +9,7 @@ from droptop.config import Config
 from droptop.engine.build import build_stream
 from droptop.engine.evaluate import CHUNK
 from droptop.engine.trained import Place, restore
+from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.nets import Features, evaluating
 from droptop.results.features import Head, Numbers, Portrait, portray
@@ -47,7 +48,7 @@ def portrait(learner: Learner, stream: Stream) -> Portrait:
     classes = torch.tensor([label for task in stream.tasks for label in task])
     known = torch.isin(test.y, classes)
     if known.all():
-        raise ValueError("no class is unseen: the stream's --split leaves none out")
+        raise BadRequest("no class is unseen: --split takes tasks that leave classes out")
     rows = known.nonzero()[:, 0]
     seen, unseen = (features(learner, test, chosen) for chosen in (rows, (~known).nonzero()[:, 0]))
     plain = features(learner, stream.tests[WITHOUT], rows) if {WITH, WITHOUT} <= stream.tests.keys() else None

@@ -5,9 +5,9 @@ the paper has too, our figures beside its own, and a word for each.
 from collections.abc import Sequence
 
 from droptop.paper import quoted
-from droptop.paper.exhibits import ITALICS, VERDICT, Column, Mean, Percent, Table, Value
+from droptop.paper.exhibits import ITALICS, UNQUOTED, VERDICT, Column, Percent, Table, Value
 from droptop.paper.found import Found, difference, mean, relative
-from droptop.paper.verdict import Word, together, word
+from droptop.paper.verdict import Word, gap, together, word
 
 METHODS = {"er": "ER", "derpp": "DER++", "mir": "MIR", "gss": "GSS", "aser": "ASER", "l2p": "L2P",
            "dualprompt": "DualPrompt"}
@@ -41,7 +41,7 @@ def set_name(data: str, test: str) -> str:
 
 
 def suffix(found: Found, data: str) -> str:
-    """What sets the files of one stream apart, where there are several."""
+    """What sets the files of one stream apart where there are several; the same for each, whichever comes first."""
     plain = "".join(letter if letter.isalnum() else "-" for letter in data)
     return "" if len(found.scope.data) == 1 else plain
 
@@ -58,9 +58,25 @@ def tests_of(found: Found, cell: dict[str, str], sets: Sequence[tuple[str, str]]
     return [test for test in known if test in there] or there
 
 
-def stand_in_notes(found: Found) -> list[str]:
+def first_test(found: Found, cell: dict[str, str]) -> str:
+    """The test set to show where there is room for one: that on which shortcuts can be trusted."""
+    return next(iter(tests_of(found, cell, BIASED)), "clean")
+
+
+def stand_in_notes(streams: Sequence[str]) -> list[str]:
     return [f"{stream_name(data)} stands in for {stream_name(STANDS_FOR[data])}: the paper's figures are of other "
-            "images, and larger ones." for data in found.scope.data if data in STANDS_FOR]
+            "images, and larger ones." for data in streams if data in STANDS_FOR]
+
+
+def about(used: Sequence[tuple[str, str]], sets: Sequence[tuple[str, str]]) -> bool:
+    """Are these test sets, or what they stand in for, exactly those that a figure of the paper is of?"""
+    return sorted((STANDS_FOR.get(data, data), test) for data, test in used) == sorted(sets)
+
+
+def unquoted(used: Sequence[tuple[str, str]], sets: Sequence[tuple[str, str]]) -> str:
+    """Says that the paper's figures are of other test sets than these."""
+    ours, theirs = (", ".join(set_name(*one) for one in several) for several in (used, sets))
+    return f"{UNQUOTED} of {ours or 'nothing'}: the paper's figures are of {theirs}."
 
 
 def claims(found: Found, title: str, sets: Sequence[tuple[str, str]],
@@ -78,7 +94,7 @@ def claims(found: Found, title: str, sets: Sequence[tuple[str, str]],
                     said = together(words) if words and number == 0 else ""
                     rows.append([set_name(data, test) if number == 0 else "", METHODS[method] if number == 0 else "",
                                  *row, verdict or "", said])
-    return Table(title, COLUMNS, rows, [MEANING, ITALICS, VERDICT, *stand_in_notes(found)])
+    return Table(title, COLUMNS, rows, [MEANING, ITALICS, VERDICT, *stand_in_notes(found.scope.data)])
 
 
 def claim_row(found: Found, data: str, test: str, method: str, figure: str) -> tuple[list[Value], Word | None]:
@@ -88,13 +104,7 @@ def claim_row(found: Found, data: str, test: str, method: str, figure: str) -> t
     plain, debiased = (found.series({"data": data, "method": method, "debias": arm}, test, figure)
                        for arm in ("none", "droptop"))
     effect = difference(plain, debiased)
-    verdict = None if before is None or after is None else word(round(gap(before, after), 1), effect)
+    paper = gap(before, after)
+    verdict = None if paper is None else word(paper, effect)
     return [figure, before, after, Percent(quoted.relative(method, where)), mean(plain), mean(debiased), effect.n,
             effect, Percent(relative(plain, debiased, figure))], verdict
-
-
-def gap(before: Mean, after: Mean) -> float:
-    """The paper's difference, of two figures that it gives."""
-    assert before.mean is not None
-    assert after.mean is not None
-    return after.mean - before.mean

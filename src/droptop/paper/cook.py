@@ -5,6 +5,7 @@ again, more seeds add cells. Several recipes may share a folder; cells that they
 """
 
 import json
+import re
 import shlex
 import tempfile
 import time
@@ -52,6 +53,7 @@ class Order:
 def take(recipe: Recipe, out: Path, given: dict[str, Any]) -> Order:
     """An order from the options given now and, where they say nothing, from those given before."""
     asked = book.asked(out, recipe.name) | given
+    asked = {name: value for name, value in asked.items() if value is not False}  # --no-quick takes a --quick back
     if out.is_dir() and any(out.iterdir()) and not any((out / name).exists() for name in ("study.toml", book.NAME)):
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
     quick = bool(asked.get("quick", False))
@@ -152,7 +154,7 @@ def heading(order: Order, found: Found) -> Heading:
     runs = book.runs(order.out, order.recipe.name)
     dates = sorted({run["date"] for run in runs} or set(file_dates(found)))
     when = "" if not dates else f" {dates[0]}" if len(dates) == 1 else f" {dates[0]} to {dates[-1]}"
-    where = machines(found) or unique(run["machine"] for run in runs)
+    where = unique([*machines(found), *(run["machine"] for run in runs)])  # seeds added later may have run elsewhere
     facts = [f"Run{when} on {'; '.join(where)}."]
     if order.scope.quick:
         facts.append("**A quick look**: small nets and a few steps on built-in images. It shows that the recipe runs "
@@ -208,9 +210,9 @@ def split(text: str) -> list[str]:
 
 
 def settings(text: str) -> dict[str, Any]:
-    """`--set lr=0.03,width=20`: options of every cell, values as TOML has them, or words."""
+    """`--set lr=0.03,split=0,1/2,3`: options of every cell, values as TOML has them, or words, commas included."""
     found: dict[str, Any] = {}
-    for part in split(text):
+    for part in filter(None, re.split(r"\s*,\s*(?=[\w-]+=)", text.strip(", "))):
         name, equals, value = part.partition("=")
         require(bool(name and equals and value), "set", "options such as lr=0.03,width=20", part)
         try:

@@ -20,8 +20,11 @@ ITALICS = "*Italics* are quoted from the paper; everything else was measured her
 VERDICT = (
     "*Reproduced*: our paired difference lies on the paper's side of 0, its 95% interval excludes 0 and reaches the "
     "paper's difference. *Partly*: it excludes 0 on the paper's side but falls short of the paper's size; of a claim "
-    "of several figures, some of them do. *Not reproduced*: otherwise. *Cannot tell*: fewer than two seeds.")
-OF_QUOTES = (ITALICS, VERDICT)
+    "of several figures, some of them do. *Not reproduced*: otherwise. *No claim*: the paper's own difference is below "
+    "two of its standard errors (the root of the sum of the squares of its two figures'), so that there is nothing to "
+    "reproduce; among several figures, such a one does not count. *Cannot tell*: fewer than two seeds.")
+UNQUOTED = "Nothing is quoted or judged"  # as such a note begins
+OF_QUOTES = (ITALICS, VERDICT, UNQUOTED)
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class Table:
         places = [place for place, column in enumerate(self.columns) if column.kind in ("label", "here")]
         return replace(self, columns=[self.columns[place] for place in places],
                        rows=[[row[place] for place in places] for row in self.rows],
-                       notes=[note for note in self.notes if note not in OF_QUOTES])
+                       notes=[note for note in self.notes if not note.startswith(OF_QUOTES)])
 
 
 @dataclass(frozen=True)

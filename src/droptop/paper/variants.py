@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from droptop.paper.claims import METHODS, STANDS_FOR, set_name, stand_in_notes
-from droptop.paper.exhibits import ITALICS, VERDICT, Column, Mean, Percent, Table, Value
+from droptop.paper.claims import METHODS, STANDS_FOR, about, set_name, stand_in_notes, unquoted
+from droptop.paper.exhibits import ITALICS, UNQUOTED, VERDICT, Column, Mean, Percent, Table, Value
 from droptop.paper.found import Found, Series, average, difference, mean
 from droptop.paper.recipe import Cell
-from droptop.paper.verdict import word
+from droptop.paper.verdict import gap, word
 
 WHOLE = "DropTop"  # the variant that the others are held against
 EVERY = "mean"  # of all methods, among them
@@ -19,7 +19,8 @@ COLUMNS = (Column("method", "label"), Column("variant", "label"), Column("figure
 
 @dataclass(frozen=True)
 class Comparison:
-    """Variants by name as options of their cells, the test sets they are averaged over, and what the paper says."""
+    """Variants by name as options of their cells, the test sets they are averaged over, and what the paper says; which
+    is quoted where it is a mean over the same test sets and, of all methods, over the same methods."""
 
     title: str
     variants: dict[str, Cell]
@@ -28,10 +29,13 @@ class Comparison:
     paper: Callable[[str, str, str], Mean | None]  # by method (or EVERY), variant, figure
     worse: Callable[[str, str, str], float | None]  # the same: by how many percent worse than DropTop
     percent_of: Literal["variant", "droptop"]  # what the paper divides by
+    paper_sets: Sequence[tuple[str, str]]
+    paper_methods: Sequence[str]
 
     def table(self, found: Found) -> Table:
         methods = found.scope.methods
         used = self.shared(found)
+        same_sets, same_methods = about(used, self.paper_sets), set(methods) == set(self.paper_methods)
         series = {(method, variant, figure): average(found.series(cell | {"data": data, "method": method}, test, figure)
                                                      for data, test in used)
                   for method in methods for variant, cell in self.variants.items() for figure in self.figures}
@@ -45,14 +49,20 @@ class Comparison:
                     own, whole = series[method, variant, figure], series[method, WHOLE, figure]
                     rows.append([METHODS.get(method, method) if number == place == 0 else "",
                                  variant if place == 0 else "", figure,
-                                 *self.row((method, variant, figure), own, whole)])
+                                 *self.row((method, variant, figure), own, whole,
+                                           quotes=same_sets and (method != EVERY or same_methods))])
         over = ", ".join(set_name(*one) for one in used) or "nothing"
+        notes = [unquoted(used, self.paper_sets)]
+        if same_sets:
+            notes = [ITALICS, VERDICT, *stand_in_notes(found.scope.data)]
+        if same_sets and len(methods) > 1 and not same_methods:
+            notes.append(f"{UNQUOTED} of the mean of these methods: the paper's is of "
+                         f"{', '.join(METHODS[method] for method in self.paper_methods)}.")
         return Table(self.title, COLUMNS, rows, [
             f"Percent, mean ± standard error over n seeds, of each seed's mean over: {over}. A difference is the "
             "variant minus DropTop, paired by seed, with its 95% interval and two-sided p-value; **bold** where "
             f"p < 0.05 (in the CSV also corrected, p_holm). Worse by: in percent of the {self.divisor}'s own figure, "
-            "as the paper's is.",
-            ITALICS, VERDICT, *stand_in_notes(found)])
+            "as the paper's is.", *notes])
 
     @property
     def divisor(self) -> str:
@@ -69,18 +79,17 @@ class Comparison:
             sets += [(data, test) for test in there if test in known or not known]
         return sets
 
-    def row(self, key: tuple[str, str, str], own: Series, whole: Series) -> list[Value]:
-        """One variant: as the paper has it, as measured, and the word."""
+    def row(self, key: tuple[str, str, str], own: Series, whole: Series, quotes: bool) -> list[Value]:
+        """One variant: as the paper has it if that may be quoted, as measured, and the word."""
         method, variant, figure = key
-        paper, best = self.paper(*key), self.paper(method, WHOLE, figure)
+        paper, best = (self.paper(method, name, figure) if quotes else None for name in (variant, WHOLE))
         effect = difference(whole, own)
         if variant == WHOLE:
             return [paper, None, None, mean(own), len(own), None, None, ""]
-        gap = None
-        if paper is not None and best is not None and paper.mean is not None and best.mean is not None:
-            gap = round(paper.mean - best.mean, 1)
-        return [paper, None if gap is None else f"{gap:+.1f}", Percent(self.worse(*key)), mean(own), effect.n, effect,
-                Percent(self.percent(own, whole, figure)), "" if gap is None else word(gap, effect)]
+        loss = gap(best, paper)
+        said: list[Value] = [None, None] if loss is None else [f"{loss.mean:+.1f}", Percent(self.worse(*key))]
+        return [paper, *said, mean(own), effect.n, effect, Percent(self.percent(own, whole, figure)),
+                "" if loss is None else word(loss, effect)]
 
     def percent(self, own: Series, whole: Series, figure: str) -> float | None:
         """By how many percent the variant is worse than DropTop."""

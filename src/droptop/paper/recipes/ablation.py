@@ -18,25 +18,29 @@ DESIGNS: dict[str, Cell] = {"Soft Drop Mask": {"debias": "droptop", "mask": "sof
 DESIGN_NAMES = dict(zip(DESIGNS, ("soft", "common", "droptop")))
 
 
-def ablation(title: str, sets: tuple[tuple[str, str], ...], table: Mapping[str, tuple[float, ...]],
+Sets = tuple[tuple[str, str], ...]
+
+
+def ablation(title: str, sets: Sets, paper_sets: Sets, table: Mapping[str, tuple[float, ...]],
              means: tuple[float, ...], degraded: tuple[float, ...]) -> Comparison:
-    """Quoted figures stand in the order of the variants."""
+    """Quoted figures stand in the order of the variants, and are means over `paper_sets`."""
     places = {variant: place for place, variant in enumerate(PARTS)}
     figures = {**table, EVERY: means}
     # The paper has "Degrad." as a negative number, of the methods' mean alone.
     worse = {(EVERY, variant): -degraded[place] for variant, place in places.items() if variant != WHOLE}
     return Comparison(title, PARTS, sets, ("A_avg",),
                       lambda method, variant, figure: Mean(figures[method][places[variant]]),
-                      lambda method, variant, figure: worse.get((method, variant)), "variant")
+                      lambda method, variant, figure: worse.get((method, variant)), "variant", paper_sets, REPLAY)
 
 
-ON_BIASED = ablation("DropTop and variants of it, A_avg over the biased test sets", BIASED, quoted.ABLATION,
-                     quoted.ABLATION_MEAN, quoted.ABLATION_DEGRADED)
-ON_UNBIASED = ablation("DropTop and variants of it, A_avg over the unbiased test sets", UNBIASED,
+ON_BIASED = ablation("DropTop and variants of it, A_avg over the biased test sets", BIASED, quoted.BIASED,
+                     quoted.ABLATION, quoted.ABLATION_MEAN, quoted.ABLATION_DEGRADED)
+ON_UNBIASED = ablation("DropTop and variants of it, A_avg over the unbiased test sets", UNBIASED, quoted.UNBIASED,
                        quoted.ABLATION_UNBIASED, quoted.ABLATION_UNBIASED_MEAN, quoted.ABLATION_UNBIASED_DEGRADED)
 DESIGN = Comparison("DropTop and other designs of it", DESIGNS, BIASED, ("A_avg", "F_last"),
                     lambda method, variant, figure: quoted.DESIGN[DESIGN_NAMES[variant]][figure],
-                    lambda method, variant, figure: quoted.DEGRADED[DESIGN_NAMES[variant]][figure], "droptop")
+                    lambda method, variant, figure: quoted.DEGRADED[DESIGN_NAMES[variant]][figure], "droptop",
+                    (quoted.CIFAR_10,), ("er",))
 
 
 def cells(comparison: Comparison) -> Callable[[Scope], list[Block]]:

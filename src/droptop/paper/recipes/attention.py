@@ -16,11 +16,11 @@ from droptop.config import Config
 from droptop.engine.build import build_stream
 from droptop.engine.look import in_turn
 from droptop.errors import BadRequest
-from droptop.paper.claims import stream_name
+from droptop.paper.claims import stream_name, suffix
 from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, Series, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
-from droptop.paper.recipes.shared import ARMS, COLOURS, STATISTICS, band, suffix
+from droptop.paper.recipes.shared import ARMS, STATISTICS, band, colour
 from droptop.results.attention import BINS, share_by_rank
 from droptop.results.records import Maps, Moment, read_maps
 
@@ -64,12 +64,18 @@ def recorded(found: Found, data: str) -> dict[str, Maps]:
     return {arm: maps for arm, maps in arms.items() if maps is not None}
 
 
+def mapped(maps: Maps) -> int:
+    """Images that every moment has a map of: a seed that went on with another `maps` has some of fewer, and these are
+    the first of the others."""
+    return min(len(maps.labels), *(len(moment.attention) for moment in maps.moments))
+
+
 def draw_maps(arms: dict[str, Maps]) -> "Drawing":
     """For every image a row an arm; brighter is more attended to, squares are what would be dropped."""
     import matplotlib.pyplot as plt
 
     first = next(iter(arms.values()))
-    count, moments = min(SHOWN, len(first.images)), chosen(first.moments)
+    count, moments = min(SHOWN, *(min(len(maps.images), mapped(maps)) for maps in arms.values())), chosen(first.moments)
     figure, axes = plt.subplots(count * len(arms), 1 + len(moments), layout="constrained", squeeze=False,
                                 figsize=(1.15 * (1 + len(moments)) + 0.9, 1.12 * count * len(arms) + 0.4))
     for ax in axes.flat:
@@ -83,7 +89,7 @@ def draw_maps(arms: dict[str, Maps]) -> "Drawing":
             if place == 0:
                 row[0].imshow(maps.images[number])
                 row[0].set_title(maps.names[number], fontsize=8)
-            row[1].set_ylabel(ARMS[arm], fontsize=7, color=COLOURS[arm])
+            row[1].set_ylabel(ARMS[arm], fontsize=7, color=colour(arm))
             for ax, moment in zip(row[1:], moments):
                 overlay(ax, maps, maps.moments[moment], number)
     for ax, moment in zip(axes[0][1:], moments):
@@ -119,6 +125,7 @@ def show_maps(found: Found) -> list[Exhibit]:
 class Attended(NamedTuple):
     """What one seed attends to over training."""
 
+    images: int  # that every moment has a map of
     steps: list[int]
     ranks: np.ndarray  # moments x bins: percent of the cells' area that the shortcut covers, least attended first
     chance: np.ndarray  # moments: over all cells
@@ -130,13 +137,14 @@ def histogram_study(scope: Scope) -> list[Block]:
 
 def attended(config: Config, maps: Maps, tasks: list[list[int]], seed: int) -> Attended:
     """Attention by rank against the truth, on images of classes seen by each moment."""
-    covered = maps.shortcut if maps.shortcut is not None else background(config, maps, seed)
+    count = mapped(maps)
+    covered = (maps.shortcut if maps.shortcut is not None else background(config, maps, seed))[:count]
     ranks, chance = [], []
     for moment in maps.moments:
-        seen = np.isin(maps.labels, [label for task in tasks[: moment.task + 1] for label in task])
-        ranks.append(100 * share_by_rank(moment.attention[seen], covered[seen]))
+        seen = np.isin(maps.labels[:count], [label for task in tasks[: moment.task + 1] for label in task])
+        ranks.append(100 * share_by_rank(moment.attention[:count][seen], covered[seen]))
         chance.append(100 * float(covered[seen].mean()))
-    return Attended([moment.step for moment in maps.moments], np.array(ranks), np.array(chance))
+    return Attended(count, [moment.step for moment in maps.moments], np.array(ranks), np.array(chance))
 
 
 def background(config: Config, maps: Maps, seed: int) -> np.ndarray:
@@ -157,11 +165,30 @@ def background(config: Config, maps: Maps, seed: int) -> np.ndarray:
     return F.adaptive_avg_pool2d(dark[:, None], tuple(maps.moments[0].attention.shape[1:]))[:, 0].numpy()
 
 
+def histogram_cell(found: Found, data: str, arm: str) -> Cell:
+    return cell(data, arm) | {"maps": TRUTH, "maps_seeds": found.scope.seeds}
+
+
 def by_seed(found: Found, data: str, arm: str) -> dict[int, Attended]:
-    own = cell(data, arm) | {"maps": TRUTH, "maps_seeds": found.scope.seeds}
+    own = histogram_cell(found, data, arm)
     config, run = found.scope.config(own), found.run(own)
     maps = {seed: (read_maps(run, seed), result["tasks"]) for seed, result in found.of(own).items()}
     return {seed: attended(config, one, tasks, seed) for seed, (one, tasks) in maps.items() if one is not None}
+
+
+def shortfalls(found: Found, data: str, arms: dict[str, dict[int, Attended]]) -> list[str]:
+    """Which seeds have no maps, or maps of fewer images: how many are recorded makes no other run, so that cells which
+    another recipe ran in this folder are taken as they are."""
+    notes = []
+    for arm, name in ARMS.items():
+        own = {seed: arms[arm][seed].images if seed in arms[arm] else 0
+               for seed in found.of(histogram_cell(found, data, arm))}
+        for images in sorted({count for count in own.values() if count < TRUTH}):
+            seeds = ", ".join(str(seed) for seed, count in own.items() if count == images)
+            notes.append(f"{name}: {f'maps of {images} images' if images else 'no maps'} of seed {seeds}")
+    return [f"**Not the {TRUTH} images of every seed that are asked for.** {'; '.join(notes)}. Cells that another "
+            "recipe ran in this folder are not run again for their maps: a folder of its own has them all."
+            ] if notes else []
 
 
 def histogram_table(found: Found, data: str, arms: dict[str, dict[int, Attended]]) -> Table:
@@ -169,7 +196,7 @@ def histogram_table(found: Found, data: str, arms: dict[str, dict[int, Attended]
         return {seed: float(own.ranks[moment, -1]) for seed, own in arms[arm].items()}
 
     rows: list[list[Value]] = []
-    steps = next(iter(arms["none"].values())).steps
+    steps = next(iter(arms["none"].values())).steps if all(arms.values()) else []
     for moment, step in enumerate(steps):
         plain, debiased = high("none", moment), high("droptop", moment)
         chance = {seed: float(own.chance[moment]) for seed, own in arms["none"].items()}
@@ -178,7 +205,7 @@ def histogram_table(found: Found, data: str, arms: dict[str, dict[int, Attended]
     columns = [Column("step", "label"), Column("chance"), Column("ER"), Column("ER - chance"), Column("ER + DropTop"),
                Column("DropTop - none"), Column("n")]
     return Table(f"How much of what is attended to most is the shortcut, {stream_name(data)}", columns, rows,
-                 [HISTOGRAM_MEANS], suffix(found, data))
+                 [HISTOGRAM_MEANS, *shortfalls(found, data, arms)], suffix(found, data))
 
 
 def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
@@ -190,7 +217,7 @@ def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
     for ax, moment in zip(axes, moments):
         for arm, seeds in arms.items():
             heights = np.mean([own.ranks[moment] for own in seeds.values()], axis=0)
-            ax.stairs(heights, np.linspace(0, 100, BINS + 1), color=COLOURS[arm], linewidth=1.5, label=ARMS[arm],
+            ax.stairs(heights, np.linspace(0, 100, BINS + 1), color=colour(arm), linewidth=1.5, label=ARMS[arm],
                       fill=arm == "none", alpha=0.35 if arm == "none" else 1)
         ax.axhline(first.chance[moment], color="black", linestyle=":", linewidth=1, label="chance")
         ax.set(title=f"step {first.steps[moment]}", xlabel="attention: least to most (% of cells)", xlim=(0, 100))
@@ -199,7 +226,7 @@ def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
         ax.set_ylim(0, highest)
     axes[0].set_ylabel("cells on the shortcut (%)")
     for arm, seeds in arms.items():
-        band(axes[3], first.steps, [own.ranks[:, -1] for own in seeds.values()], COLOURS[arm], ARMS[arm])
+        band(axes[3], first.steps, [own.ranks[:, -1] for own in seeds.values()], colour(arm), ARMS[arm])
     axes[3].plot(first.steps, first.chance, ":", color="black", label="chance", linewidth=1)
     axes[3].set(title=f"the {HIGH}% attended to most", xlabel="step", ylim=(0, None))
     axes[3].legend(frameon=False, fontsize=8)
@@ -210,10 +237,10 @@ def show_histogram(found: Found) -> list[Exhibit]:
     exhibits: list[Exhibit] = []
     for data in found.scope.data:
         arms = {arm: by_seed(found, data, arm) for arm in ARMS}
+        exhibits.append(histogram_table(found, data, arms))
         if all(arms.values()):
-            exhibits += [histogram_table(found, data, arms),
-                         Figure(f"Cells on the shortcut by attention, {stream_name(data)}, mean over seeds",
-                                partial(draw_histogram, arms), suffix=suffix(found, data))]
+            exhibits.append(Figure(f"Cells on the shortcut by attention, {stream_name(data)}, mean over seeds",
+                                   partial(draw_histogram, arms), suffix=suffix(found, data)))
     return exhibits
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from droptop.paper.claims import suffix
 from droptop.paper.exhibits import Column, Difference, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, Series, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
-from droptop.paper.recipes.shared import STATISTICS, band, suffix
+from droptop.paper.recipes.shared import STATISTICS, band, colour
 from droptop.results.metrics import accuracy
 
 if TYPE_CHECKING:
@@ -116,13 +117,14 @@ def draw(found: Found, data: str) -> "Drawing":
 
     figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), layout="constrained")
     for ax, (name, task) in zip(axes, WATCHED.items()):
-        for colouring, colour, style in (("plain", "#5b6b82", "-"), ("one", "#2e8b57", "--"), (name, "#c8102e", "-")):
+        for colouring, drawn, style in (("plain", colour("none"), "-"), ("one", "#2e8b57", "--"),
+                                        (name, "#c8102e", "-")):
             by_seed = curves(found, data, colouring, task)
             if not by_seed:
                 continue
             steps = list(next(iter(by_seed.values())))
             values = [[own[step] for step in steps] for own in by_seed.values() if list(own) == steps]
-            band(ax, steps, values, colour, LABELS[colouring], style)
+            band(ax, steps, values, drawn, LABELS[colouring], style)
         ax.set(title=TITLES[name], xlabel="steps of task 2")
         ax.legend(frameon=False, loc="lower right" if name == "a" else "lower left", fontsize=8)
     axes[0].set_ylabel("accuracy (%)")

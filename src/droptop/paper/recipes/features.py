@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from droptop.engine.portrait import portrait, trained
-from droptop.paper.claims import stream_name
+from droptop.paper.claims import stream_name, suffix
 from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, Series, difference, mean
 from droptop.paper.notebook import Notebook
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
-from droptop.paper.recipes.shared import ARMS, COLOURS, STATISTICS, band, suffix
+from droptop.paper.recipes.shared import ARMS, STATISTICS, band, colour
 from droptop.results.features import Portrait, figures
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def draw(found: Found, data: str) -> "Drawing":
                 for kind, style in KINDS.items() if panel not in NAMES else ((None, "-"),):
                     name = panel if kind is None else f"{panel}, {kind}"
                     values = {at: series(by_seed, name, **fixed, **{threshold: at}) for at in RANGE}
-                    line(ax, values, COLOURS[arm], f"{ARMS[arm]}: {kind}", style)
+                    line(ax, values, colour(arm), f"{ARMS[arm]}: {kind}", style)
             if panel == "times as active":
                 ax.axhline(100, color="black", linewidth=0.8, alpha=0.6)
                 ax.yaxis.set_major_formatter(lambda value, _: f"{value / 100:g}")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from droptop.paper import quoted
-from droptop.paper.claims import stand_in_notes, stream_name
+from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
 from droptop.paper.exhibits import ITALICS, VERDICT, Column, Difference, Exhibit, Figure, Percent, Table, Value
 from droptop.paper.found import Found, Series, difference, mean, relative
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
-from droptop.paper.recipes.shared import STATISTICS, suffix
-from droptop.paper.verdict import word
+from droptop.paper.recipes.shared import STATISTICS
+from droptop.paper.verdict import gap, word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -31,6 +31,7 @@ BUILT_IN: dict[Kind, Cell] = {"only_bg": {"data": "fashion-background", "correla
                               "only_fg": {"data": "fashion"}}
 BUILT_IN_TESTS: dict[Kind, dict[Tested, str]] = {"only_bg": {"own": "biased", "original": "removed"},
                                                  "only_fg": {"own": "clean", "original": "clean"}}
+OF_PAPER = (quoted.IMAGENET_9,)
 IN_PAPER = ("A_1", "A_2", "A_3", "A_4", "A_avg", "F_last", "ordinary training")  # the columns of its table
 MEANING = (
     "Percent. " + STATISTICS + " A_i is the accuracy over the classes seen after task i; ordinary training is one pass "
@@ -43,12 +44,16 @@ BUILT_IN_MEANS = ("Here OnlyBG is fashion-background, whose background always te
 
 
 def cell(scope: Scope, data: str, kind: Kind, method: str = "er") -> Cell:
-    """What is trained; ordinary training has one task, so that a limit of samples a task is that of all of them."""
+    """What is trained; ordinary training has one task, of the classes and the samples of all the others'."""
     built_in = data == "fashion-background"
     images = BUILT_IN[kind] if built_in else {"data": f"{data}:{variant(kind)}"}
     own = {**images, "method": method, "debias": "none"}
-    if method == "joint" and "limit" in scope.options:
-        own["limit"] = scope.options["limit"] * (5 if built_in else 4)
+    if method == "joint":
+        tasks = 5 if built_in else 4
+        if split := scope.options.get("split"):
+            tasks, own["split"] = len(split.split("/")), split.replace("/", ",")
+        if "limit" in scope.options:
+            own["limit"] = scope.options["limit"] * tasks
     return own
 
 
@@ -78,22 +83,29 @@ def series(found: Found, data: str, kind: Kind, tested: Tested) -> dict[str, Ser
 
 def table(found: Found, data: str) -> Table:
     rows: list[list[Value]] = []
+    quotes = of_paper(data)
     for tested, title in TESTED.items():
         background, foreground = (series(found, data, kind, tested) for kind in NAMES)
         for number, figure in enumerate(background):
             old, new = background[figure], foreground.get(figure, {})
             effect = difference(old, new)
-            said = [None, None, None, ""] if tested == "original" else paper(figure, effect)
+            said = paper(figure, effect) if quotes and tested == "own" else [None, None, None, ""]
             rows.append([title if number == 0 else "", figure, *said[:3], mean(old), mean(new), effect.n, effect,
                          Percent(relative(old, new, figure)), said[3]])
     columns = [Column("ER", "label"), Column("figure", "label"), Column("OnlyBG: paper", "quoted"),
                Column("OnlyFG: paper", "quoted"), Column("gain: paper", "quoted"), Column("OnlyBG: here"),
                Column("OnlyFG: here"), Column("n"), Column("OnlyFG - OnlyBG"), Column("gain: here"),
                Column("verdict", "verdict")]
-    notes = [MEANING, ITALICS, VERDICT, *stand_in_notes(found)]
-    notes.append(BUILT_IN_MEANS if data == "fashion-background" else QUOTED)
+    notes = [MEANING, *([BUILT_IN_MEANS] if data == "fashion-background" else [])]
+    notes += [ITALICS, VERDICT, QUOTED, *stand_in_notes([data])] if quotes else [
+        unquoted([(data, "original")], OF_PAPER)]
     return Table(f"Trained on backgrounds alone and on foregrounds alone, {stream_name(data)}",
                  columns, rows, notes, suffix(found, data))
+
+
+def of_paper(data: str) -> bool:
+    """Are the paper's figures of this stream, or of what it stands in for?"""
+    return about([(data, "original")], OF_PAPER)
 
 
 def paper(figure: str, effect: Difference) -> list[Value]:
@@ -102,10 +114,9 @@ def paper(figure: str, effect: Difference) -> list[Value]:
         return [None, None, None, ""]
     place = IN_PAPER.index(figure)
     before, after = (quoted.IMPACT[kind][place] for kind in NAMES)
-    assert before.mean is not None
-    assert after.mean is not None
-    gap = round(after.mean - before.mean, 1)
-    return [before, after, Percent(quoted.IMPACT_RELATIVE[place]), word(gap, effect)]
+    gained = gap(before, after)
+    assert gained is not None
+    return [before, after, Percent(quoted.IMPACT_RELATIVE[place]), word(gained, effect)]
 
 
 def draw(found: Found, data: str) -> "Drawing":
@@ -119,7 +130,7 @@ def draw(found: Found, data: str) -> "Drawing":
             tasks = np.arange(1, len(points) + 1)
             ax.errorbar(tasks, [point.mean for point in points], [point.error or 0 for point in points],
                         color=COLOURS[kind], marker="o", markersize=4, capsize=2, label=f"{name}, here")
-            if tested == "own" and not found.scope.quick:
+            if tested == "own" and of_paper(data) and not found.scope.quick:
                 said = quoted.IMPACT[kind][:4]
                 ax.plot(range(1, 5), [one.mean for one in said], ":", color=COLOURS[kind], marker="x", markersize=4,
                         label=f"{name}, paper (quoted)")

@@ -19,12 +19,11 @@ from typing import Any
 
 from droptop.config import Config
 from droptop.paper import quoted
-from droptop.paper.claims import stream_name
+from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
 from droptop.paper.exhibits import Column, Exhibit, Percent, Table, Value
 from droptop.paper.found import Found, Series, difference, mean
 from droptop.paper.notebook import Notebook
 from droptop.paper.recipe import Recipe
-from droptop.paper.recipes.shared import suffix
 
 ARMS: dict[str, dict[str, Any]] = {
     "ER": {"debias": "none"},
@@ -115,18 +114,20 @@ def series(found: Found, data: str, arm: str, unit: str) -> Series:
 
 def table(found: Found, data: str) -> Table:
     rows: list[list[Value]] = []
+    used, of_paper = [(data, "original")], [quoted.IMAGENET_9]  # of which only the stream counts
+    quotes = about(used, of_paper)
     for place, (unit, title) in enumerate({"mib": "memory", "ms": "time"}.items()):
-        of_paper = quoted.OVERHEAD["none"][place], quoted.OVERHEAD["droptop"][place]
+        costs = quoted.OVERHEAD["none"][place], quoted.OVERHEAD["droptop"][place]
         word = ("GB", "minutes")[place]
         plain = series(found, data, PLAIN, unit)
         for arm in ARMS:
             own = series(found, data, arm, unit)
             shares: tuple[Value, Value] = (None, None) if arm == PLAIN else added(mean(plain).mean, mean(own).mean)
             said: list[Value] = ["", None, None]
-            if arm == PLAIN:
-                said = [f"{of_paper[0]} {word}", None, None]
-            elif arm == BATCH:
-                said = [f"{of_paper[1]} {word}", *added(*of_paper)]
+            if quotes and arm == PLAIN:
+                said = [f"{costs[0]} {word}", None, None]
+            elif quotes and arm == BATCH:
+                said = [f"{costs[1]} {word}", *added(*costs)]
             rows.append([f"{title} ({'MiB' if unit == 'mib' else 'ms a step'})" if arm == PLAIN else "", arm, *said,
                          mean(own), *shares, len(own), None if arm == PLAIN else difference(plain, own)])
     columns = [Column("cost", "label"), Column("learner", "label"), Column("paper", "quoted"),
@@ -136,7 +137,7 @@ def table(found: Found, data: str) -> Table:
     options = found.scope.config({"data": data, "method": "er", "debias": "none"}).options
     memory = "the GPU's" if options.device == "cuda" else "the most that the process takes, libraries and data included"
     notes = [f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
-             *([] if found.scope.quick else [QUOTED])]
+             *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted(used, of_paper)])]
     return Table(f"What DropTop costs, ER on {stream_name(data)}", columns, rows, notes, suffix(found, data))
 
 

@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from droptop.paper import quoted
-from droptop.paper.claims import BIASED, METHODS, gap, place, set_name, stand_in_notes, tests_of
+from droptop.paper.claims import METHODS, first_test, place, set_name, stand_in_notes
 from droptop.paper.exhibits import ITALICS, Column, Difference, Exhibit, Figure, Mean, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
 from droptop.paper.recipes.tables import REPLAY
+from droptop.paper.verdict import gap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +89,7 @@ def show(found: Found) -> list[Exhibit]:
     notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
              "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
              "by its figure minus the same arm's with the defaults, and not at all where that arm has no such option.",
-             ITALICS, *stand_in_notes(found)]
+             ITALICS, *stand_in_notes(found.scope.data)]
     quotes = "" if found.scope.quick else "; dashed: the paper's (quoted)"
     return [Table("What moves with each reading", columns, rows, notes),
             Figure("What moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
@@ -97,7 +98,7 @@ def show(found: Found) -> list[Exhibit]:
 
 def test_of(found: Found, data: str) -> str:
     """The test set to show: the one that shortcuts can be trusted on."""
-    return (tests_of(found, {"data": data, "method": found.scope.methods[0], "debias": "none"}, BIASED) or ["clean"])[0]
+    return first_test(found, {"data": data, "method": found.scope.methods[0], "debias": "none"})
 
 
 def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
@@ -169,12 +170,9 @@ def quote(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean |
     """The paper's figures of the same method, as dashed lines."""
     from droptop.report.figures import DEBIASED, PLAIN
 
-    before, after = figures
-    if before is None or after is None or before.mean is None or after.mean is None:
-        return
-    for ax, value, colour in ((arms, before.mean, PLAIN), (arms, after.mean, DEBIASED),
-                              (gain, gap(before, after), DEBIASED)):
-        ax.vlines(value, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1, label="paper (quoted)")
+    for ax, one, colour in zip((arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED)):
+        if one is not None and one.mean is not None:
+            ax.vlines(one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1, label="paper (quoted)")
 
 
 RECIPES = (

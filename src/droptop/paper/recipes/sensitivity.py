@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from droptop.paper.claims import BIASED, METHODS, stand_in_notes, stream_name, suffix, tests_of
+from droptop.paper.claims import METHODS, first_test, stand_in_notes, stream_name, suffix
 from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
@@ -50,7 +50,7 @@ def show(found: Found) -> list[Exhibit]:
     for data in found.scope.data:
         for method in found.scope.methods:
             base: dict[str, Any] = {"data": data, "method": method}
-            test = (tests_of(found, base | {"debias": "none"}, BIASED) or ["clean"])[0]
+            test = first_test(found, base | {"debias": "none"})
             plain = found.series(base | {"debias": "none"}, test, "A_avg")
             rows.append([f"{stream_name(data)}, {METHODS[method]}", "none", "", mean(plain), len(plain), None, None])
             for symbol, cells in VARIED.items():
@@ -63,7 +63,7 @@ def show(found: Found) -> list[Exhibit]:
                Column("n"), Column("to none"), Column("to the default"))
     notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
              "two-sided p-values. With gamma, kappa_0 is min(5, gamma).", *([] if found.scope.quick else [SAID]),
-             *stand_in_notes(found)]
+             *stand_in_notes(found.scope.data)]
     figures = [Figure(f"Average accuracy on {stream_name(data)} as one hyperparameter of DropTop varies (mean and "
                       "standard error; dashed: the default; band: without DropTop)", partial(panels, found, data),
                       suffix=suffix(found, data))
@@ -90,7 +90,7 @@ def panels(found: Found, data: str) -> "Drawing":
 def panel(ax: "Axes", found: Found, base: Cell, symbol: str) -> None:
     from droptop.report.figures import DEBIASED, PLAIN
 
-    test = (tests_of(found, base | {"debias": "none"}, BIASED) or ["clean"])[0]
+    test = first_test(found, base | {"debias": "none"})
     plain = mean(found.series(base | {"debias": "none"}, test, "A_avg"))
     if plain.mean is not None:
         error = plain.error or 0

@@ -5,20 +5,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from droptop.paper.found import Found
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STATISTICS = ("Mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and two-sided "
               "p-values, **bold** where p < 0.05.")
 ARMS = {"none": "ER", "droptop": "ER + DropTop"}
-COLOURS = {"none": "#5b6b82", "droptop": "#e0651b"}
 
 
-def suffix(found: Found, data: str) -> str:
-    """Of the files of a stream: none for the first, its name for others."""
-    return "" if data == found.scope.data[0] else data.replace(":", "-").replace("/", "-")
+def colour(arm: str) -> str:
+    """An arm's, as in every other figure."""
+    from droptop.report.figures import DEBIASED, PLAIN
+
+    return PLAIN if arm == "none" else DEBIASED
 
 
 def band(ax: "Axes", places: Sequence[float], values: "Sequence[Sequence[float] | np.ndarray] | np.ndarray",

@@ -2,7 +2,8 @@
 models does, each of which trains in one direction alone.
 
 Every class is decided on after 2 * p * l steps, again and again; a decision is up, down or none. The paper says that
-82.1% of the adjustments coincide and not whether decisions for none are counted, so both shares are given.
+82.1% of the adjustments coincide and not whether decisions for none are counted, so both shares are given. What is
+recorded is kappa: a decision that leaves it where it is, such as up at the ceiling of gamma, counts as one for none.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from droptop.paper import quoted
-from droptop.paper.claims import stand_in_notes, stream_name, suffix
+from droptop.paper.claims import about, stream_name, suffix, unquoted
 from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 
 ONE: Cell = {"debias": "droptop", "reference": False}
 TWO: Cell = {"debias": "droptop", "reference": True}
+OF_PAPER, QUOTED = (quoted.CIFAR_10,), (quoted.AGREEMENT, quoted.ONE_MODEL, quoted.TWO_MODELS)
 MOST = 10  # classes with a panel each
+
+MEANING = (
+    "Percent, mean ± standard error over n seeds. Decisions are up, down or none, one a class every 2 p l steps from "
+    "the first probe after it arrives; whether the paper's 82.1% counts those for none it does not say. With kappa_0 = "
+    "gamma, the default, a class starts at the ceiling: a decision to go up from there changes nothing, and is counted "
+    "as one for none.")
 
 Changes = dict[tuple[int, str], float]  # kappa by step and class, where it changed
 
@@ -57,13 +65,19 @@ def directions(moved: Changes, first: float) -> dict[tuple[int, str], bool]:
     return found
 
 
-def agreement(one: Changes, two: Changes, first: float, starts: dict[str, int], last: int, every: int) -> Agreement:
-    """How often both versions decided alike; a class that arrives at `start` is decided on every so many steps."""
+def decisions(start: int, last: int, period: int, history: int) -> int:
+    """How often a class that arrives after step `start` is decided on by step `last`: its first probe has nothing to
+    compare with, and two histories are full after twice their length more."""
+    probes = last // period - start // period
+    return max(probes - 1, 0) // (2 * history)
+
+
+def agreement(one: Changes, two: Changes, first: float, decided: int) -> Agreement:
+    """How often both versions decided alike, of so many decisions of each."""
     up_one, up_two = directions(one, first), directions(two, first)
     either = up_one.keys() | up_two.keys()
     alike = sum(place in up_one and place in up_two and up_one[place] == up_two[place] for place in either)
-    decisions = sum((last - start) // every for start in starts.values())
-    return Agreement(max(decisions, len(either)), len(either), alike)
+    return Agreement(max(decided, len(either)), len(either), alike)
 
 
 def study(scope: Scope) -> list[Block]:
@@ -82,15 +96,16 @@ def pairs(found: Found, data: str, method: str) -> dict[int, Agreement]:
             continue
         one, two = (found.lines(cell, seed) for cell in cells)
         ends = [0] + [line["step"] for line in one if line.get("task_end")]
-        starts = {str(group): ends[task] for task, groups in enumerate(result["tasks"]) for group in groups}
-        counted[seed] = agreement(changes(one), changes(two), min(droptop.kappa_0, droptop.gamma), starts,
-                                  one[-1]["step"], 2 * intensity.period * intensity.history)
+        decided = sum(len(groups) * decisions(start, one[-1]["step"], intensity.period, intensity.history)
+                      for start, groups in zip(ends, result["tasks"]))
+        counted[seed] = agreement(changes(one), changes(two), min(droptop.kappa_0, droptop.gamma), decided)
     return counted
 
 
 def show(found: Found) -> list[Exhibit]:
     rows: list[list[Value]] = []
     figures: list[Exhibit] = []
+    notes = [MEANING]
     for data in found.scope.data:
         for method in found.scope.methods:
             counted = pairs(found, data, method)
@@ -99,13 +114,15 @@ def show(found: Found) -> list[Exhibit]:
             shares = [{seed: share for seed, own in counted.items() if (share := getattr(own, name)) is not None}
                       for name in ("of_decisions", "of_changes")]
             one, two = (found.series(cell, test, "A_avg") for cell in cells)
+            quotes = about([(data, test)], OF_PAPER)
+            share, of_one, of_two = QUOTED if quotes else (None, None, None)
+            notes.append(ITALICS if quotes else unquoted([(data, test)], OF_PAPER))
             made = mean({seed: float(own.changes) for seed, own in counted.items()})
-            rows += [[stream_name(data), "decisions alike, of all", quoted.AGREEMENT, mean(shares[0]), len(shares[0]),
-                      None],
+            rows += [[stream_name(data), "decisions alike, of all", share, mean(shares[0]), len(shares[0]), None],
                      ["", "changes alike, of those that either made", None, mean(shares[1]), len(shares[1]), None],
                      ["", "changes that either made, a seed", None, made, made.n, None],
-                     ["", f"A_avg of one model ({test})", quoted.ONE_MODEL, mean(one), len(one), None],
-                     ["", f"A_avg of two ({test})", quoted.TWO_MODELS, mean(two), len(two), difference(one, two)]]
+                     ["", f"A_avg of one model ({test})", of_one, mean(one), len(one), None],
+                     ["", f"A_avg of two ({test})", of_two, mean(two), len(two), difference(one, two)]]
             if counted:
                 seed = min(counted)
                 figures.append(Figure(f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the "
@@ -113,9 +130,7 @@ def show(found: Found) -> list[Exhibit]:
                                       suffix=suffix(found, data)))
     columns = (Column("stream", "label"), Column("figure", "label"), Column("paper", "quoted"), Column("here"),
                Column("n"), Column("two models minus one: here"))
-    return [Table("One model against the two-model reference", columns, rows, [
-        "Percent, mean ± standard error over n seeds. Decisions are up, down or none, one a class every 2 p l steps; "
-        "whether the paper's 82.1% counts those for none it does not say.", ITALICS, *stand_in_notes(found)]), *figures]
+    return [Table("One model against the two-model reference", columns, rows, notes), *figures]
 
 
 def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
