@@ -57,7 +57,8 @@ RECIPES = (
            data=("split-cifar100", "split-cifar10", "split-imagenet9"),
            takes="30 min on an H200 for CIFAR (estimate)"),
     Recipe("ablation-unbiased", "Table 6", "no fusion, random and fixed dropping against DropTop, unbiased sets",
-           shown(ON_UNBIASED), cells(ON_UNBIASED), methods=REPLAY, data=("split-imagenet9",)),
+           shown(ON_UNBIASED), cells(ON_UNBIASED), methods=REPLAY, data=("split-imagenet9",),
+           takes="nothing in a folder in which ablation ran on ImageNet-9: the same cells"),
     Recipe("design", "Table 5", "a soft mask and one intensity for all classes against DropTop, ER",
            shown(DESIGN), cells(DESIGN), takes="2 min on an H200 (estimate)"),
 )
