@@ -12,7 +12,7 @@ tiny=split-tiny-imagenet9
 droptop paper table1 "${gpu[@]}" --data split-cifar10,$tiny --methods er --seeds 20 --out "$out/er"
 droptop paper readings "${gpu[@]}" --methods er --seeds 10 --out "$out/readings"
 droptop paper table1 "${gpu[@]}" --data split-cifar10,split-cifar100,$tiny --seeds 10 --out "$out/table1"
-droptop paper ablation "${gpu[@]}" --data split-cifar10,$tiny --seeds 10 --out "$out/table1"
+droptop paper ablation "${gpu[@]}" --data split-cifar10,split-cifar100,$tiny --seeds 10 --out "$out/table1"
 droptop paper ablation-unbiased "${gpu[@]}" --data $tiny --seeds 10 --out "$out/table1"
 droptop paper readings "${gpu[@]}" --methods derpp,mir,gss,aser --seeds 10 --out "$out/readings-methods"
 for recipe in design validity sensitivity; do
@@ -23,7 +23,7 @@ for recipe in shortcut-impact maps histogram; do
     droptop paper $recipe "${gpu[@]}" --data $tiny --seeds 5 --out "$out/$recipe"
 done
 droptop paper features "${gpu[@]}" --data split-cifar10 --seeds 10 --out "$out/features"
-droptop paper overhead "${gpu[@]}" --data split-cifar10 --out "$out/overhead"
+droptop paper overhead "${gpu[@]}" --data $tiny --out "$out/overhead"
 if [ -n "$weights" ]; then
     droptop paper table2 "${gpu[@]}" --data $tiny --weights "$weights" --seeds 5 --out "$out/table2"
     droptop paper table-f "${gpu[@]}" --data split-cifar10 --weights "$weights" --seeds 5 --out "$out/table-f"
