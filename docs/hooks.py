@@ -37,7 +37,7 @@ def include(name: str) -> str:
         path = (REPOSITORY / name).parent.joinpath(target).resolve().relative_to(REPOSITORY).as_posix()
         return f"[{words}]({HERE[path]})" if path in HERE else f"{words} (`{path}`)"
 
-    return re.sub(r"(?<!!)\[([^]]+)\]\(([^)]+)\)", mended, text)
+    return re.sub(r"(?<!!)\[([^]]+)\]\(([^)]+)\)", mended, text).replace("](docs/images/", "](images/")
 
 
 def code(name: str) -> str:

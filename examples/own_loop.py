@@ -9,7 +9,7 @@ from torch import nn
 
 import droptop
 
-stream = droptop.make_stream("fashion-sticker", limit=200)  # or any other batches of images and labels
+stream = droptop.make_stream("fashion-sticker", limit=200)  # a small part of it, for seconds; or any other batches
 stem = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2))
 body = nn.Sequential(nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU())
 model = nn.Sequential(stem, body, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 10))

@@ -80,6 +80,10 @@ class Attached:
         self.checked = False  # has the last map been looked at?
         self.hooks = self.taps.install()
 
+    def __repr__(self) -> str:
+        config, where = self.debias.config, " and ".join(map(repr, self.taps.names.values()))
+        return f"Attached({where} of {type(self.taps.model).__name__}, gamma={config.gamma}, drop={config.drop})"
+
     def remove(self) -> None:
         """Leaves the model as it was found."""
         for hook in self.hooks:

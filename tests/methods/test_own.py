@@ -91,3 +91,12 @@ def test_configurations_travel_whole(method):
     for debias in ("none", "droptop", "no-fusion"):
         config = configure("fashion-background", method, debias, lr=0.3, seeds=3, limit=7, **weights)
         assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_an_error_in_it_is_told_by_file_and_line(mine, tmp_path, capsys):
+    mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
+    assert main(["run", "--method", str(mine), "--data", "fashion", "--limit", "64", "--width", "4", "--seeds", "1",
+                 "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert f"seed 0 failed: {mine}, line 17: ValueError: mine" in error

@@ -113,6 +113,9 @@ def paper(args: list[str], console: Console) -> int:
         wide = console if console.is_terminal else Console(width=WIDE)
         for table in write.tables(exhibits):
             wide.print(table)
+        if order.scope.quick:
+            console.print("a quick look: small nets and a few steps, whose figures say nothing about the paper's",
+                          highlight=False, markup=False, soft_wrap=True)
         console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
         print(f"droptop: interrupted; `droptop paper {recipe.name} --out {options.out}` continues", file=sys.stderr)

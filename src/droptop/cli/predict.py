@@ -86,6 +86,8 @@ def predict(args: list[str], console: Console) -> int:
             answers.append(answer)
     if answers:
         show(answers, trained, console)
+    if options.maps is not None and failed < len(files) and not options.json:
+        print(f"note: where it looks is shown in {options.maps}", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -118,7 +120,7 @@ def answered(trained: "Trained", files: list[Path], options: PredictOptions) -> 
 
 def show(answers: list[Answer], trained: "Trained", console: Console) -> None:
     learner, (config, _, seed) = trained.learner, trained.place
-    title = (f"{config.options.method}, {config.options.debias}, on {config.options.data}, seed {seed}: "
+    title = (f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "
              f"{int(learner.seen.sum())} classes")
     table = Table("file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []),
                   title=Text(title))

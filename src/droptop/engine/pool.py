@@ -60,6 +60,12 @@ def work(pipe: Connection, threads: int) -> None:
     parent = parent_process()
     assert parent is not None
     threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
+    with suppress(BrokenPipeError, ConnectionResetError, EOFError):  # nobody listens any more
+        serve(pipe, stop)
+
+
+def serve(pipe: Connection, stop: threading.Event) -> None:
+    """Runs whatever jobs come, until None does or somebody asks to stop."""
     while (jobs := pipe.recv()) is not None:
         options = jobs[0].config.options
         prepare(options.device, options.deterministic)
@@ -92,7 +98,11 @@ class Failure:
             return cls(type(error), str(error), trace)
         if isinstance(error, OSError):
             return cls(WorkerDied, f"{error.filename or job.run}: {error.strerror or error}", trace)
-        return cls(DroptopError, trace, trace)
+        what, own = f"{type(error).__name__}: {error}", job.config.options.method.partition(":")[0]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+        if lines:  # in a method of the user's own: whoever wrote it wants to know where, not what we did before
+            return cls(DroptopError, f"{job.name} failed: {own}, line {lines[-1]}: {what}", trace)
+        return cls(DroptopError, f"{trace}{job.name} failed: {what}", trace)
 
 
 @dataclass
