@@ -102,7 +102,7 @@ class Failure:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
         if lines:  # in a method of the user's own: whoever wrote it wants to know where, not what we did before
             return cls(DroptopError, f"{job.name} failed: {own}, line {lines[-1]}: {what}", trace)
-        return cls(DroptopError, f"{trace}{job.name} failed: {what}", trace)
+        return cls(DroptopError, f"{job.name} failed:\n{trace}", trace)
 
 
 @dataclass
