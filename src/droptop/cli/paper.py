@@ -10,6 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from droptop.cli import flags
+from droptop.cli.data import ListOptions
 from droptop.cli.study import EngineOptions, Watch
 from droptop.errors import BadRequest, require
 from droptop.nets import Precision
@@ -28,15 +29,6 @@ usage: droptop paper NAME --out FOLDER ...
 
 A folder that was interrupted goes on where it was: droptop paper table1 --out runs/table1
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListOptions:
-    root: Path | None = None
-    """Folder in which data sets lie; unless told, the one DROPTOP_DATA names, else ./data."""
-
-    def __post_init__(self) -> None:
-        require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
 
 
 @dataclass(frozen=True, kw_only=True)
