@@ -19,7 +19,7 @@ from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows, first_free_slots, weighted_draw
 from droptop.nets import Adapted, evaluating
-from droptop.nets.gradients import group_gradients, has_gradients_of_groups, passed
+from droptop.nets.gradients import Part, gram, group_gradients, has_gradients_of_groups, passed
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,6 @@ class GSSConfig(LearnerConfig):
         super().__post_init__()
         require(self.gradient_batches >= 1, "gradient_batches", "a number from 1", self.gradient_batches)
         require(self.gradient_batch >= 1, "gradient_batch", "a number of samples from 1", self.gradient_batch)
-
-
-def squared(vectors: Tensor) -> Tensor:
-    """Their squared lengths."""
-    return torch.linalg.vector_norm(vectors, dim=-1, dtype=torch.float32).square()
 
 
 class GSS(Learner):
@@ -78,18 +73,17 @@ class GSS(Learner):
             losses = F.cross_entropy(logits, labels, reduction="none")
             return torch.where(counted, losses, 0).sum()  # a cosine does not see the scale
 
-        products, squares = torch.zeros(batch, count, device=self.device), torch.zeros(batch, device=self.device)
-        square, of_memory = torch.zeros((), device=self.device), torch.zeros(count, device=self.device)
+        everything = torch.zeros(count + batch, count + batch, device=self.device)
         with evaluating(self.model):
             for layer in passed(self.model, x, loss, overwrites=isinstance(self.model, Adapted)):
-                for memory, each in zip(group_gradients(layer, slice(0, count * size), count),
-                                        group_gradients(layer, slice(count * size, None), batch)):
-                    products += each @ memory.T
-                    squares += squared(each)
-                    square += squared(each.sum(0, dtype=torch.float32))  # of the batch as a whole
-                    of_memory += squared(memory)
-        products, squares = torch.cat([products, products.sum(0, keepdim=True)]), torch.cat([squares, square[None]])
-        cosines = products / (squares[:, None] * of_memory).sqrt().clamp(min=1e-12)
+                for gradients in group_gradients(layer, [Part(count, size), Part(batch, 1)]):
+                    everything += gram(gradients)
+        products, each = everything[count:, :count], everything[count:, count:]
+        # The last row is the batch as a whole, whose gradient is the sum of its samples'.
+        products = torch.cat([products, products.sum(0, keepdim=True)])
+        squares, of_memory = torch.cat([each.diag(), each.sum()[None]]), everything.diag()[:count]
+        lengths = (squares[:, None] * of_memory).clamp(min=0).sqrt()
+        cosines = (products / lengths.clamp(min=1e-12)).clamp(-1, 1)
         largest = torch.where(complete, cosines, -torch.inf).amax(1)
         score = torch.where(complete.any(), largest, 0.1)  # an empty memory has no opinion
         return score[:-1], score[-1]

@@ -49,8 +49,8 @@ class MIR(Learner):
             loss = F.cross_entropy(self.model(self.normalise(stream["x"])), stream["y"])
             gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True, materialize_grads=True)
             with torch.no_grad():
-                stepped = {name: weight - self.config.lr * gradient
-                           for (name, weight), gradient in zip(weights.items(), gradients)}
+                stepped = dict(zip(weights, torch._foreach_add(list(weights.values()), gradients,
+                                                               alpha=-self.config.lr)))
                 before = F.cross_entropy(self.model(images), candidates["y"], reduction="none")
                 after = F.cross_entropy(functional_call(self.model, stepped, (images,)), candidates["y"],
                                         reduction="none")

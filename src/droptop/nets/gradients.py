@@ -4,12 +4,21 @@ A layer's gradient is what came in times the gradient of what went out, summed o
 the samples of a group alone it is that group's. BatchNorm must be in eval mode, or no sample has a gradient of its own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from droptop.nets.norm import kernels
+
+
+class Part(NamedTuple):
+    """Rows of a batch that fall into groups of equally many."""
+
+    groups: int
+    rows: int  # each
 
 
 class Passed(NamedTuple):
@@ -47,33 +56,61 @@ def has_gradients_of_groups(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Linear | nn.BatchNorm2d)
 
 
-def group_gradients(at: Passed, rows: slice, groups: int) -> Iterator[Tensor]:
-    """For every weight of a layer the gradient (groups, weights) of equally many of the rows each.
+def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:
+    """For every weight of a layer the gradient (groups, numbers of the weight) of each group of rows. The order of a
+    kernel's numbers is (o, i, j, c), in which images laid out channels last are copied as they lie.
 
-    Legend: g groups of n rows; c channels enter, o leave, at h x w positions; i x j the kernel. The order of a kernel's
-    weights is (o, i, j, c), in which images laid out channels last are copied as they lie.
+    Legend: c channels enter, o leave; i x j the kernel.
     """
-    entered, left = (part[rows].unflatten(0, (groups, -1)).to(at.left.dtype) for part in (at.entered, at.left))
-    layer = at.layer
+    layer, entered, left = at.layer, at.entered.to(at.left.dtype), at.left
     assert has_gradients_of_groups(layer), type(layer)
     if isinstance(layer, nn.Conv2d):
-        (down, along), kernel, padding = layer.stride, layer.kernel_size, layer.padding
-        assert not isinstance(padding, str)
-        top, side = padding
-        entered = entered.movedim(2, -1)
-        padded = F.pad(entered, (0, 0, side, side, top, top)) if top or side else entered
-        patches = padded.unfold(2, kernel[0], down).unfold(3, kernel[1], along)
-        yield torch.einsum("gnohw,gnhwcij->goijc", left, patches).flatten(1)
+        yield grouped_products(left.flatten(2).transpose(1, 2), patches(entered, layer), parts)
         if layer.bias is not None:
-            yield left.sum((1, 3, 4))
+            yield grouped_sums(left.sum((2, 3), dtype=torch.float32), parts)
     elif isinstance(layer, nn.Linear):
-        yield torch.einsum("gno,gni->goi", left, entered).flatten(1)
+        yield grouped_products(left[:, None], entered[:, None], parts)
         if layer.bias is not None:
-            yield left.sum(1)
+            yield grouped_sums(left.float(), parts)
     else:
         assert isinstance(layer, nn.BatchNorm2d)
         assert layer.running_mean is not None
         assert layer.running_var is not None
-        total, weighted = (part.sum((1, 3, 4), dtype=torch.float32) for part in (left, left * entered))
+        total, weighted = (grouped_sums(part.sum((2, 3), dtype=torch.float32), parts)
+                           for part in (left, left * entered))
         yield (weighted - total * layer.running_mean) * (layer.running_var + layer.eps).rsqrt()
         yield total
+
+
+def patches(x: Tensor, layer: nn.Conv2d) -> Tensor:
+    """What a convolution sees at each position: rows, positions, (i, j, c)."""
+    assert not isinstance(layer.padding, str)
+    if x.is_cuda and (fast := kernels()) is not None:
+        found: Tensor = fast.patches(x, layer.kernel_size, layer.stride, layer.padding)
+        return found
+    top, side = layer.padding
+    padded = F.pad(x, (side, side, top, top)) if top or side else x
+    cut = padded.unfold(2, layer.kernel_size[0], layer.stride[0]).unfold(3, layer.kernel_size[1], layer.stride[1])
+    return cut.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
+
+
+def grouped_products(left: Tensor, entered: Tensor, parts: Sequence[Part]) -> Tensor:
+    """Of rows x positions x o and rows x positions x e the products (groups, o * e), summed over rows and positions."""
+    groups = [part.groups for part in parts]
+    out = left.new_empty(sum(groups), left.shape[2], entered.shape[2])
+    rows = [part.groups * part.rows for part in parts]
+    for count, into, a, b in zip(groups, out.split(groups), left.split(rows), entered.split(rows)):
+        torch.bmm(a.reshape(count, -1, a.shape[2]).transpose(1, 2), b.reshape(count, -1, b.shape[2]), out=into)
+    return out.flatten(1)
+
+
+def grouped_sums(values: Tensor, parts: Sequence[Part]) -> Tensor:
+    rows = values.split([part.groups * part.rows for part in parts])
+    return torch.cat([own.unflatten(0, (part.groups, part.rows)).sum(1) for part, own in zip(parts, rows)])
+
+
+def gram(vectors: Tensor) -> Tensor:
+    """Their products with one another, in float32."""
+    if vectors.is_cuda and vectors.dtype != torch.float32:
+        return torch.mm(vectors, vectors.T, out_dtype=torch.float32)
+    return vectors.float() @ vectors.float().T

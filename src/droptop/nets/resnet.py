@@ -11,34 +11,28 @@ The stem decides how fine the first map is, and so how small a cell the debiasin
 
 from typing import Any, Literal
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from droptop.nets.backbone import Backbone, Features
+from droptop.nets.norm import Norm
 
 Stem = Literal["3x3", "3x3/2", "7x7/2", "7x7/2-pool"]
-
-
-def norm(channels: int) -> nn.BatchNorm2d:
-    layer = nn.BatchNorm2d(channels)
-    layer.num_batches_tracked = None  # only a momentum of None reads it, and it costs a kernel a layer
-    return layer
 
 
 class Block(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn1 = norm(outputs)
+        self.bn1 = Norm(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.bn2 = norm(outputs)
+        self.bn2 = Norm(outputs)
         self.downsample: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), norm(outputs))
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), Norm(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(hidden)) + self.downsample(x))
+        hidden = self.bn1.relu(self.conv1(x))
+        return self.bn2.relu(self.conv2(hidden), add=self.downsample(x))
 
 
 class ResNet18(Backbone):
@@ -48,7 +42,7 @@ class ResNet18(Backbone):
         super().__init__()
         kernel, stride = int(stem[0]), 2 if "/2" in stem else 1
         self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
-        self.bn1 = norm(width)
+        self.bn1 = Norm(width)
         self.maxpool = nn.MaxPool2d(3, 2, 1) if stem.endswith("pool") else nn.Identity()
         self.layer1 = nn.Sequential(Block(width, width, 1), Block(width, width, 1))
         self.layer2 = nn.Sequential(Block(width, 2 * width, 2), Block(2 * width, 2 * width, 1))
@@ -57,7 +51,7 @@ class ResNet18(Backbone):
         self.fc = nn.Linear(8 * width, classes)
 
     def stem(self, x: Tensor) -> Tensor:
-        return self.maxpool(F.relu(self.bn1(self.conv1(x))))
+        return self.maxpool(self.bn1.relu(self.conv1(x)))
 
     def trunk(self, first: Tensor, *given: Any) -> Features:
         last = self.layer4(self.layer3(self.layer2(self.layer1(first))))

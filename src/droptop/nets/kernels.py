@@ -1,0 +1,260 @@
+"""BatchNorm, what is added to it and ReLU as two GPU kernels forward and two back. Needs Triton; `norm.py` calls it.
+
+torch has a kernel each for statistics, their update, normalising, adding and ReLU: in a step of ER with ResNet-18 these
+take as long as the convolutions. Here a map is read twice forward (moments, then everything else) and twice back.
+
+A map is a matrix of rows (samples and positions) by channels, as it lies in memory, channels last. Sums over its rows
+are made in parts, one a program; the program that ends last adds the parts up, always in the same order.
+"""
+
+# Legend: x what is normalised, y what comes out, g the gradient of y where ReLU let it through, else 0.
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+TILE = 4096  # numbers of a tile
+WIDEST = 64  # channels of a tile
+MOST = 128  # parts of a sum
+WARPS = 4
+STAGES, UNROLL = 1, 4
+
+_COUNTERS: dict[tuple[torch.device, int], Tensor] = {}  # by CUDA stream: how many parts are there, a block of channels
+
+
+@triton.jit
+def _last_one(counter, parts):
+    """Counts this program; is it the last of those that sum the same channels?"""
+    tl.debug_barrier()  # what all of its threads stored comes before the count
+    return tl.atomic_add(counter + tl.program_id(0), 1) == parts - 1
+
+
+@triton.jit
+def _moments(x, partial, counter, mean, scale, running_mean, running_var, rows, channels, part, parts, eps, momentum,
+             TRACK: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr,
+ STAGES: tl.constexpr, UNROLL: tl.constexpr):
+    """Mean and 1 / standard deviation of every channel; moves the running ones along."""
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    own = c < channels
+    # Relative to the first row, so that the difference of two large numbers is never taken.
+    origin = tl.load(x + c, mask=own, other=0).to(tl.float32)
+    sums, squares = tl.zeros((ROWS, CHANNELS), tl.float32), tl.zeros((ROWS, CHANNELS), tl.float32)
+    first = tl.program_id(1) * part
+    last = tl.minimum(first + part, rows)
+    for start in tl.range(first, last, ROWS, num_stages=STAGES, loop_unroll_factor=UNROLL):
+        r = start + tl.arange(0, ROWS)
+        there = (r < last)[:, None] & own[None, :]
+        value = tl.load(x + r.to(tl.int64)[:, None] * channels + c[None, :], mask=there, other=0).to(tl.float32)
+        value = tl.where(there, value - origin[None, :], 0)
+        sums += value
+        squares += value * value
+    at = partial + tl.program_id(1) * 2 * channels + c
+    tl.store(at, tl.sum(sums, 0), mask=own)
+    tl.store(at + channels, tl.sum(squares, 0), mask=own)
+    if _last_one(counter, parts):
+        k = tl.arange(0, MOST)[:, None]
+        every = partial + k * 2 * channels + c[None, :]
+        known = (k < parts) & own[None, :]
+        offset = tl.sum(tl.load(every, mask=known, other=0, cache_modifier=".cg"), 0) / rows
+        square = tl.sum(tl.load(every + channels, mask=known, other=0, cache_modifier=".cg"), 0) / rows
+        center, variance = origin + offset, tl.maximum(square - offset * offset, 0)
+        tl.store(mean + c, center, mask=own)
+        tl.store(scale + c, 1 / tl.sqrt(variance + eps), mask=own)
+        if TRACK:
+            unbiased = variance * (rows / (rows - 1))
+            before = tl.load(running_mean + c, mask=own)
+            tl.store(running_mean + c, before + momentum * (center - before), mask=own)
+            before = tl.load(running_var + c, mask=own)
+            tl.store(running_var + c, before + momentum * (unbiased - before), mask=own)
+        tl.store(counter + tl.program_id(0), 0)
+
+
+@triton.jit
+def _normalise(x, add, y, mean, scale, weight, bias, rows, channels, eps, BATCH: tl.constexpr, RELU: tl.constexpr,
+               ADD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+    """y = relu((x - mean) * scale * weight + bias + add); unless by the batch, `scale` is given as a variance."""
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    own = c < channels
+    there = (r < rows)[:, None] & own[None, :]
+    at = r.to(tl.int64)[:, None] * channels + c[None, :]
+    inverse = tl.load(scale + c, mask=own, other=1)
+    if not BATCH:
+        inverse = 1 / tl.sqrt(inverse + eps)
+    slope = inverse * tl.load(weight + c, mask=own, other=0)
+    level = tl.load(bias + c, mask=own, other=0) - tl.load(mean + c, mask=own, other=0) * slope
+    value = tl.load(x + at, mask=there, other=0).to(tl.float32) * slope[None, :] + level[None, :]
+    if ADD:
+        value += tl.load(add + at, mask=there, other=0).to(tl.float32)
+    if RELU:
+        value = tl.where(value < 0, 0, value)  # NaN stays NaN
+    tl.store(y + at, value.to(y.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _through(g, value, y, at, there, slope, level, RELU: tl.constexpr, ADD: tl.constexpr):
+    """The gradient where ReLU let something through: seen by what came out or, if nothing was added, by what went
+    in."""
+    if RELU:
+        if ADD:
+            g = tl.where(tl.load(y + at, mask=there, other=0).to(tl.float32) > 0, g, 0)
+        else:
+            g = tl.where(value * slope[None, :] + level[None, :] > 0, g, 0)
+    return g
+
+
+@triton.jit
+def _sums(gradient, x, y, passed, partial, counter, mean, scale, weight, bias, of_weight, of_bias, rows, channels, part,
+          parts, RELU: tl.constexpr, ADD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr,
+ STAGES: tl.constexpr, UNROLL: tl.constexpr):
+    """The gradients of weight and bias; with an addend also its own, g, which the next kernel then reads."""
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    own = c < channels
+    center, inverse = tl.load(mean + c, mask=own, other=0), tl.load(scale + c, mask=own, other=0)
+    slope = inverse * tl.load(weight + c, mask=own, other=0)
+    level = tl.load(bias + c, mask=own, other=0) - center * slope
+    sums, products = tl.zeros((ROWS, CHANNELS), tl.float32), tl.zeros((ROWS, CHANNELS), tl.float32)
+    first = tl.program_id(1) * part
+    last = tl.minimum(first + part, rows)
+    for start in tl.range(first, last, ROWS, num_stages=STAGES, loop_unroll_factor=UNROLL):
+        r = start + tl.arange(0, ROWS)
+        there = (r < last)[:, None] & own[None, :]
+        at = r.to(tl.int64)[:, None] * channels + c[None, :]
+        value = tl.load(x + at, mask=there, other=0).to(tl.float32)
+        g = tl.load(gradient + at, mask=there, other=0).to(tl.float32)
+        g = _through(g, value, y, at, there, slope, level, RELU, ADD)
+        if ADD:
+            tl.store(passed + at, g.to(passed.dtype.element_ty), mask=there)
+        sums += g
+        products += g * (value - center[None, :])
+    at = partial + tl.program_id(1) * 2 * channels + c
+    tl.store(at, tl.sum(sums, 0), mask=own)
+    tl.store(at + channels, tl.sum(products, 0), mask=own)
+    if _last_one(counter, parts):
+        k = tl.arange(0, MOST)[:, None]
+        every = partial + k * 2 * channels + c[None, :]
+        known = (k < parts) & own[None, :]
+        tl.store(of_bias + c, tl.sum(tl.load(every, mask=known, other=0, cache_modifier=".cg"), 0), mask=own)
+        product = tl.sum(tl.load(every + channels, mask=known, other=0, cache_modifier=".cg"), 0)
+        tl.store(of_weight + c, product * inverse, mask=own)
+        tl.store(counter + tl.program_id(0), 0)
+
+
+@triton.jit
+def _back(gradient, x, of_x, mean, scale, weight, bias, of_weight, of_bias, rows, channels, RELU: tl.constexpr,
+          BATCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+    """The gradient of x. By the batch's own statistics, which depend on x as well:
+
+        of_x = scale * weight * (g - mean of g - normalised x * mean of (g * normalised x))
+    """
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    own = c < channels
+    there = (r < rows)[:, None] & own[None, :]
+    at = r.to(tl.int64)[:, None] * channels + c[None, :]
+    center, inverse = tl.load(mean + c, mask=own, other=0), tl.load(scale + c, mask=own, other=0)
+    slope = inverse * tl.load(weight + c, mask=own, other=0)
+    level = tl.load(bias + c, mask=own, other=0) - center * slope
+    value = tl.load(x + at, mask=there, other=0).to(tl.float32)
+    g = tl.load(gradient + at, mask=there, other=0).to(tl.float32)
+    g = _through(g, value, x, at, there, slope, level, RELU, False)
+    if BATCH:
+        along = tl.load(of_weight + c, mask=own, other=0) / rows * inverse
+        g -= tl.load(of_bias + c, mask=own, other=0)[None, :] / rows + (value - center[None, :]) * along[None, :]
+    tl.store(of_x + at, (slope[None, :] * g).to(of_x.dtype.element_ty), mask=there)
+
+
+class Plan:
+    """How a map is cut into tiles and sums into parts."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.channels = x.shape[1]
+        self.rows = x.numel() // self.channels
+        wide = min(WIDEST, triton.next_power_of_2(self.channels))
+        tall = TILE // wide
+        self.blocks = triton.cdiv(self.channels, wide)
+        self.part = triton.cdiv(triton.cdiv(self.rows, tall), MOST) * tall
+        self.parts = triton.cdiv(self.rows, self.part)
+        self.tiles = (self.blocks, triton.cdiv(self.rows, tall))
+        self.options: dict[str, Any] = {"ROWS": tall, "CHANNELS": wide, "num_warps": WARPS}
+
+    def scratch(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Room for the parts of two sums, and the counters of who is done, which every kernel leaves at zero."""
+        stream = torch.cuda.current_stream(x.device).stream_id if x.is_cuda else 0
+        counters = _COUNTERS.get((x.device, stream))
+        if counters is None or len(counters) < self.blocks:
+            counters = _COUNTERS[x.device, stream] = torch.zeros(max(64, self.blocks), dtype=torch.int32,
+                                                                 device=x.device)
+        return x.new_empty(self.parts * 2 * self.channels, dtype=torch.float32), counters
+
+
+class NormAddReLU(torch.autograd.Function):
+    """relu(norm(x) + add), of which both the addend and ReLU may be left out."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, add: Tensor | None, running_mean: Tensor,
+                running_var: Tensor, batch: bool, track: bool, momentum: float, eps: float, relu: bool) -> Tensor:
+        plan, y = Plan(x), torch.empty_like(x)
+        if batch:
+            mean, scale = torch.empty_like(weight), torch.empty_like(weight)
+            _moments[plan.blocks, plan.parts](
+                x, *plan.scratch(x), mean, scale, running_mean, running_var, plan.rows, plan.channels, plan.part,
+                plan.parts, eps, momentum, TRACK=track, MOST=MOST, STAGES=STAGES, UNROLL=UNROLL, **plan.options)
+        else:
+            mean, scale = running_mean, running_var
+        _normalise[plan.tiles](x, x if add is None else add, y, mean, scale, weight, bias, plan.rows, plan.channels,
+                               eps, BATCH=batch, RELU=relu, ADD=add is not None, **plan.options)
+        ctx.save_for_backward(x, weight, bias, mean, scale, *(() if add is None else (y,)))
+        ctx.batch, ctx.relu, ctx.eps = batch, relu, eps
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, bias, mean, scale, *added = ctx.saved_tensors
+        if not ctx.batch:
+            scale = torch.rsqrt(scale + ctx.eps)
+        plan, gradient = Plan(x), gradient.contiguous(memory_format=torch.channels_last)
+        y, passed = (added[0], torch.empty_like(x)) if added else (x, gradient)
+        of_weight, of_bias, of_x = torch.empty_like(weight), torch.empty_like(bias), torch.empty_like(x)
+        _sums[plan.blocks, plan.parts](
+            gradient, x, y, passed, *plan.scratch(x), mean, scale, weight, bias, of_weight, of_bias, plan.rows,
+            plan.channels, plan.part, plan.parts, RELU=ctx.relu, ADD=bool(added), MOST=MOST, STAGES=STAGES, UNROLL=UNROLL, **plan.options)
+        _back[plan.tiles](passed, x, of_x, mean, scale, weight, bias, of_weight, of_bias, plan.rows, plan.channels,
+                          RELU=ctx.relu and not added, BATCH=ctx.batch, **plan.options)
+        return of_x, of_weight, of_bias, passed if added else None, *[None] * 7
+
+
+# -- What a convolution sees -------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _patches(x, out, rows, channels, height, width, high, wide, taps, across, down, along, top, side,
+             ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+    """One number of the kernel, for a tile of positions and channels."""
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    tap, position = tl.program_id(2), r % (high * wide)
+    v = position // wide * down + tap // across - top
+    u = position % wide * along + tap % across - side
+    there = (r < rows)[:, None] & (c < channels)[None, :]
+    inside = there & ((v >= 0) & (v < height) & (u >= 0) & (u < width))[:, None]
+    pixel = (r // (high * wide)).to(tl.int64) * height * width + v * width + u
+    value = tl.load(x + pixel[:, None] * channels + c[None, :], mask=inside, other=0)
+    tl.store(out + (r.to(tl.int64) * taps + tap)[:, None] * channels + c[None, :], value, mask=there)
+
+
+def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...]) -> Tensor:
+    """Rows, positions, (i, j, c): what a kernel of i x j sees of c channels at each position."""
+    x = x.contiguous(memory_format=torch.channels_last)
+    samples, channels, height, width = x.shape
+    high, across = (((size + 2 * pad - side) // step + 1)
+                    for size, pad, side, step in zip((height, width), padding, kernel, stride))
+    rows, taps, wide = samples * high * across, kernel[0] * kernel[1], min(WIDEST, triton.next_power_of_2(channels))
+    out = x.new_empty(samples, high * across, taps * channels)
+    _patches[triton.cdiv(channels, wide), triton.cdiv(rows, TILE // wide), taps](
+        x, out, rows, channels, height, width, high, across, taps, kernel[1], *stride, *padding, ROWS=TILE // wide,
+        CHANNELS=wide, num_warps=WARPS)
+    return out

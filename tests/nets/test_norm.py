@@ -1,0 +1,166 @@
+"""Our kernels against torch's BatchNorm in float64; without a GPU, in Triton's interpreter where that is installed."""
+
+import copy
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from droptop.nets.gradients import patches
+from droptop.nets.norm import Norm, kernels
+
+SHAPES = [(3, 5, 4, 4), (2, 64, 9, 7), (5, 80, 6, 6), (64, 8, 1, 1), (64, 64, 32, 32), (64, 512, 4, 4)]
+WITH = [(False, False), (True, False), (True, True)]  # ReLU, an addend
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 1e-2}
+
+
+def on_a_gpu(test):
+    return pytest.mark.gpu(pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")(test))
+
+
+def given(shape, dtype, device, seed=0, offset=3.0):
+    """A layer with statistics of its own, what enters it, what is added, and a gradient."""
+    generator = torch.Generator().manual_seed(seed)
+    layer = Norm(shape[1])
+    with torch.no_grad():
+        for tensor in (layer.weight, layer.bias, layer.running_mean, layer.running_var):
+            tensor.copy_(torch.rand(shape[1], generator=generator) + 0.5)
+    x, add, gradient = (torch.randn(shape, generator=generator).to(dtype).to(device)
+                        .contiguous(memory_format=torch.channels_last) for _ in range(3))
+    return layer.to(device), x * 2 + offset, add, gradient
+
+
+def reference(layer, x, add, gradient, relu):
+    """What comes out, the layer's buffers afterwards, and the gradients, all in float64 by torch."""
+    own = nn.BatchNorm2d(x.shape[1], dtype=torch.float64, device=x.device)
+    own.load_state_dict(layer.state_dict(), strict=False)
+    own.train(layer.training)
+    x, add = x.double().requires_grad_(), None if add is None else add.double().requires_grad_()
+    y = own(x)
+    y = y if add is None else y + add
+    y = F.relu(y) if relu else y
+    inputs = [x, own.weight, own.bias] + ([] if add is None else [add])
+    return [y, own.running_mean, own.running_var, *torch.autograd.grad(y, inputs, gradient.double())]
+
+
+def ours(layer, x, add, gradient, relu):
+    x, add = x.requires_grad_(), None if add is None else add.requires_grad_()
+    y = layer.fused(x, add, relu)
+    inputs = [x, layer.weight, layer.bias] + ([] if add is None else [add])
+    return [y, layer.running_mean, layer.running_var, *torch.autograd.grad(y, inputs, gradient)]
+
+
+def check(shape, dtype, training, relu, added, device):
+    layer, x, add, gradient = given(shape, dtype, device)
+    layer.train(training)
+    add = add if added else None
+    expected = reference(copy.deepcopy(layer), x.detach(), add, gradient, relu)
+    found = ours(layer, x.detach(), add, gradient, relu)
+    for one, other in zip(found, expected, strict=True):
+        scale = other.abs().max().clamp(min=1e-6)
+        assert ((one.double() - other).abs().max() / scale).item() < TOLERANCE[dtype]
+
+
+@on_a_gpu
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("relu", "added"), WITH)
+def test_kernels_are_batch_norm(shape, dtype, training, relu, added):
+    check(shape, dtype, training, relu, added, "cuda")
+
+
+@pytest.mark.skipif(find_spec("triton") is None or torch.cuda.is_available(), reason="needs Triton and no CUDA device")
+def test_kernels_are_batch_norm_when_interpreted():
+    code = ("import torch, test_norm\n"
+            "for shape in test_norm.SHAPES[:3]:\n"
+            "    for relu, added in test_norm.WITH:\n"
+            "        for training in (True, False):\n"
+            "            test_norm.check(shape, torch.float32, training, relu, added, 'cpu')\n")
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, env=environment, check=True)
+
+
+def test_on_a_cpu_it_is_torchs_own():
+    layer, x, add, _ = given((4, 6, 5, 5), torch.float32, "cpu")
+    own = nn.BatchNorm2d(6)
+    own.load_state_dict(layer.state_dict(), strict=False)
+    assert torch.equal(layer.relu(x, add), F.relu(own(x) + add))
+    assert torch.equal(layer(x), own(x))
+    assert torch.equal(layer.running_var, own.running_var)
+    assert layer.state_dict().keys() == own.state_dict().keys() - {"num_batches_tracked"}
+
+
+@on_a_gpu
+def test_large_offsets_lose_nothing():
+    layer, x, _, gradient = given((64, 16, 8, 8), torch.float32, "cuda", offset=3000.0)
+    expected = reference(copy.deepcopy(layer), x, None, gradient, False)[0]
+    found = ours(layer, x, None, gradient, False)[0]
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=5e-3)
+
+
+@on_a_gpu
+def test_the_same_bits_every_time_also_beside_others():
+    """Ten layers at once on streams of their own, twenty times: counters and parts of sums are not mixed up."""
+    made = [given((64, 64, 16, 16), torch.bfloat16, "cuda", seed) for seed in range(10)]
+    alone = [ours(copy.deepcopy(layer), x.detach(), add, gradient, True) for layer, x, add, gradient in made]
+    torch.cuda.synchronize()
+    lanes = [torch.cuda.Stream() for _ in made]
+    for _ in range(20):
+        together = []
+        for lane, (layer, x, add, gradient) in zip(lanes, made):
+            with torch.cuda.stream(lane):
+                together.append(ours(copy.deepcopy(layer), x.detach(), add, gradient, True))
+        torch.cuda.synchronize()
+        for one, other in zip(alone, together):
+            assert all(torch.equal(a, b) for a, b in zip(one, other))
+
+
+@on_a_gpu
+def test_running_statistics_stay_where_they_are_not_tracked():
+    layer, x, _, _ = given((8, 6, 5, 5), torch.float32, "cuda")
+    before = layer.running_mean.clone()
+    layer.track_running_stats = False
+    layer(x)
+    assert torch.equal(layer.running_mean, before)
+    layer.track_running_stats = True
+    layer(x)
+    assert not torch.equal(layer.running_mean, before)
+
+
+@on_a_gpu
+def test_who_hooks_a_layer_sees_what_it_gives_alone():
+    layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
+    seen = []
+    layer.register_forward_hook(lambda layer, entered, left: seen.append(left))
+    y = layer.relu(x, add)
+    assert torch.equal(F.relu(seen[0] + add), y)
+    assert (seen[0] < 0).any()
+
+
+@on_a_gpu
+def test_nan_and_infinity_come_through():
+    layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
+    add[0, 0, 0, 0] = torch.nan
+    assert layer.relu(x, add)[0, 0, 0, 0].isnan()
+    x[0, 1, 0, 0] = torch.inf
+    assert layer.relu(x, add)[:, 1].isnan().any()
+
+
+@on_a_gpu
+@pytest.mark.parametrize("layer", [nn.Conv2d(3, 4, 3, 1, 1), nn.Conv2d(64, 4, 3, 2, 1), nn.Conv2d(5, 4, 7, 2, 3),
+                                   nn.Conv2d(70, 4, 1, 2), nn.Conv2d(6, 4, (3, 1), (1, 2), (0, 2))], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+
+
+@on_a_gpu
+def test_patches(layer, dtype):
+    x = torch.randn(3, layer.in_channels, 9, 11, dtype=dtype)
+    assert torch.equal(patches(x.cuda(), layer).cpu(), patches(x, layer))
+    assert kernels() is not None
