@@ -140,7 +140,7 @@ def main() -> None:
     for row in rows:
         row["flops"] = flops[row["what"]]
         row["floor_ms"] = 1000 * row["flops"] / rate
-        print(f"{row['what']:40}{row['seeds']:6}{str(row['compiled']):>10}{row['flops'] / 1e12:8.2f}"
+        print(f"{row['what']:40}{row['seeds']:6}{row['compiled']!s:>10}{row['flops'] / 1e12:8.2f}"
               f"{row['floor_ms']:10.2f}{row['ms']:9.2f}{row['ms'] / row['floor_ms']:12.2f}"
               f"{row['ms'] / rows[0]['ms']:9.2f}")
     if asked.out:

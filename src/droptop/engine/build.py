@@ -19,8 +19,9 @@ def build_stream(config: Config, seed: int) -> Stream:
     return find(options.data).build(config.stream, seed, options.limit, options.root)
 
 
-def build_learner(config: Config, stream: Stream | Spec, seed: int, model: nets.Backbone | None = None) -> Learner:
-    """A learner for a stream or, where nobody knows of tasks, for images of some spec."""
+def build_learner(config: Config, stream: Stream | Spec, seed: int, model: nets.Backbone | None = None,
+                  device: str | None = None) -> Learner:
+    """A learner for a stream or, where nobody knows of tasks, for images of some spec; elsewhere if told."""
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
     options.check_machine()
     if model is None:
@@ -28,7 +29,7 @@ def build_learner(config: Config, stream: Stream | Spec, seed: int, model: nets.
     if isinstance(config.net, nets.ViTConfig):  # pretrained weights know pixels as they were normalised for them
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
     method = methods.find(options.method)
-    learner = method(model, spec, config.learner, config.droptop, seed=seed, device=options.device)
+    learner = method(model, spec, config.learner, config.droptop, seed=seed, device=device or options.device)
     if isinstance(stream, Stream):
         learner.check_tasks(len(stream.tasks))
     for replica in learner.replicas:

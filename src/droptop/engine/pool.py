@@ -25,7 +25,7 @@ from droptop.engine.train import Interrupted, Progress, SeedRun
 from droptop.errors import DroptopError, WorkerDied
 
 REPORT_EVERY = 0.2  # seconds between a worker's reports
-GRACE = 8.0  # seconds for workers to save and end
+GRACE = 15.0  # seconds for workers to save and end
 
 
 @dataclass(frozen=True)

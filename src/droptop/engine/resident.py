@@ -36,6 +36,6 @@ def _moved(source: Source, device: torch.device) -> Source:
 def _copied(tensor: Tensor, device: torch.device) -> Tensor:
     if tensor not in _COPIES:
         _COPIES[tensor] = tensor.to(device)
-        torch.cuda.synchronize()  # whoever shares it reads it on another CUDA stream
+        torch.cuda.current_stream().synchronize()  # whoever shares it reads it on another CUDA stream
     found: Tensor = _COPIES[tensor]
     return found

@@ -37,7 +37,8 @@ def begin(command: Command, config: Config, out: Path) -> None:
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
     trackers.check(config.options.log)
     for arm in arms(command, config, out).values():
-        build_learner(arm, build_stream(arm, config.options.first_seed), config.options.first_seed)
+        seed = config.options.first_seed
+        build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_atomic(out / "config.toml", to_toml(config, command).encode())

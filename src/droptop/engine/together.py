@@ -13,7 +13,7 @@ import torch
 from droptop.engine.graph import lane
 from droptop.engine.train import SeedRun
 
-MOST = 10  # seeds in flight: from five on the GPU is busy, and every one takes memory
+MOST = 20  # seeds in flight: from five on the GPU is busy, the others fill the gaps where one is looked at or saved
 SPARE = 1.5  # what must be free to let another seed start, in multiples of what the largest one took
 
 

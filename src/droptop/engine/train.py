@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from droptop.trackers.logbook import Logbook
 
 MAX_COST = 0.03  # share of a process's time that checkpoints may take
 GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
+WRITERS = ThreadPoolExecutor(4, "checkpoints")  # write them while a GPU works on
 MOST_CONFUSED = 200  # classes up to which confusion is recorded, which grows with their square
 
 
@@ -98,6 +100,7 @@ class SeedRun:
         self.checkpoints = self.folder / "checkpoints"
         self.name = f"{config.options.debias} seed {seed}"
         self.company = 1  # seeds that share this process, this one included
+        self.writing: Future[None] | None = None  # the checkpoint on its way to the disk
 
     def __call__(self) -> None:
         with lane(self.config.options.device):
@@ -171,6 +174,10 @@ class SeedRun:
                 started = time.monotonic()
                 self.save(learner, position)
                 clock = Clock(clock.interval, time.monotonic(), time.monotonic() - started)
+            if finished and self.writing is not None:
+                yield
+            if finished or stopped:
+                self.saved()
             if stopped and not finished:
                 raise Interrupted(f"stopped at step {step}")
 
@@ -210,7 +217,19 @@ class SeedRun:
     def save(self, learner: Learner, position: Position) -> None:
         about = {"config": self.config.fingerprint(), "seed": self.seed, "position": list(position),
                  "metrics": self.metrics.mark()}
-        checkpoint.write(self.checkpoints, checkpoint.step_name(learner.clock["step"]), learner.state_dict(), about)
+        name = checkpoint.step_name(learner.clock["step"])
+        if learner.device.type == "cpu":
+            checkpoint.write(self.checkpoints, name, learner.state_dict(), about)
+            return
+        self.saved()
+        tensors = {key: value.cpu() for key, value in learner.state_dict().items()}
+        self.writing = WRITERS.submit(checkpoint.write, self.checkpoints, name, tensors, about)
+
+    def saved(self) -> None:
+        """Waits until the last checkpoint is on the disk; raises what kept it from getting there."""
+        if self.writing is not None:
+            self.writing.result()
+            self.writing = None
 
     def restore(self, learner: Learner) -> tuple[Position, int]:
         """Loads the newest checkpoint that is whole; gives the next batch and the metrics' length at that point."""

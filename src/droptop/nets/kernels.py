@@ -20,7 +20,6 @@ TILE = 4096  # numbers of a tile
 WIDEST = 64  # channels of a tile
 MOST = 128  # parts of a sum
 WARPS = 4
-STAGES, UNROLL = 1, 4
 
 _COUNTERS: dict[tuple[torch.device, int], Tensor] = {}  # by CUDA stream: how many parts are there, a block of channels
 
@@ -34,8 +33,7 @@ def _last_one(counter, parts):
 
 @triton.jit
 def _moments(x, partial, counter, mean, scale, running_mean, running_var, rows, channels, part, parts, eps, momentum,
-             TRACK: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr,
- STAGES: tl.constexpr, UNROLL: tl.constexpr):
+             TRACK: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr):
     """Mean and 1 / standard deviation of every channel; moves the running ones along."""
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     own = c < channels
@@ -44,7 +42,7 @@ def _moments(x, partial, counter, mean, scale, running_mean, running_var, rows, 
     sums, squares = tl.zeros((ROWS, CHANNELS), tl.float32), tl.zeros((ROWS, CHANNELS), tl.float32)
     first = tl.program_id(1) * part
     last = tl.minimum(first + part, rows)
-    for start in tl.range(first, last, ROWS, num_stages=STAGES, loop_unroll_factor=UNROLL):
+    for start in range(first, last, ROWS):
         r = start + tl.arange(0, ROWS)
         there = (r < last)[:, None] & own[None, :]
         value = tl.load(x + r.to(tl.int64)[:, None] * channels + c[None, :], mask=there, other=0).to(tl.float32)
@@ -108,8 +106,7 @@ def _through(g, value, y, at, there, slope, level, RELU: tl.constexpr, ADD: tl.c
 
 @triton.jit
 def _sums(gradient, x, y, passed, partial, counter, mean, scale, weight, bias, of_weight, of_bias, rows, channels, part,
-          parts, RELU: tl.constexpr, ADD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr,
- STAGES: tl.constexpr, UNROLL: tl.constexpr):
+          parts, RELU: tl.constexpr, ADD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr):
     """The gradients of weight and bias; with an addend also its own, g, which the next kernel then reads."""
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     own = c < channels
@@ -119,7 +116,7 @@ def _sums(gradient, x, y, passed, partial, counter, mean, scale, weight, bias, o
     sums, products = tl.zeros((ROWS, CHANNELS), tl.float32), tl.zeros((ROWS, CHANNELS), tl.float32)
     first = tl.program_id(1) * part
     last = tl.minimum(first + part, rows)
-    for start in tl.range(first, last, ROWS, num_stages=STAGES, loop_unroll_factor=UNROLL):
+    for start in range(first, last, ROWS):
         r = start + tl.arange(0, ROWS)
         there = (r < last)[:, None] & own[None, :]
         at = r.to(tl.int64)[:, None] * channels + c[None, :]
@@ -202,7 +199,7 @@ class NormAddReLU(torch.autograd.Function):
             mean, scale = torch.empty_like(weight), torch.empty_like(weight)
             _moments[plan.blocks, plan.parts](
                 x, *plan.scratch(x), mean, scale, running_mean, running_var, plan.rows, plan.channels, plan.part,
-                plan.parts, eps, momentum, TRACK=track, MOST=MOST, STAGES=STAGES, UNROLL=UNROLL, **plan.options)
+                plan.parts, eps, momentum, TRACK=track, MOST=MOST, **plan.options)
         else:
             mean, scale = running_mean, running_var
         _normalise[plan.tiles](x, x if add is None else add, y, mean, scale, weight, bias, plan.rows, plan.channels,
@@ -221,7 +218,7 @@ class NormAddReLU(torch.autograd.Function):
         of_weight, of_bias, of_x = torch.empty_like(weight), torch.empty_like(bias), torch.empty_like(x)
         _sums[plan.blocks, plan.parts](
             gradient, x, y, passed, *plan.scratch(x), mean, scale, weight, bias, of_weight, of_bias, plan.rows,
-            plan.channels, plan.part, plan.parts, RELU=ctx.relu, ADD=bool(added), MOST=MOST, STAGES=STAGES, UNROLL=UNROLL, **plan.options)
+            plan.channels, plan.part, plan.parts, RELU=ctx.relu, ADD=bool(added), MOST=MOST, **plan.options)
         _back[plan.tiles](passed, x, of_x, mean, scale, weight, bias, of_weight, of_bias, plan.rows, plan.channels,
                           RELU=ctx.relu and not added, BATCH=ctx.batch, **plan.options)
         return of_x, of_weight, of_bias, passed if added else None, *[None] * 7
