@@ -23,6 +23,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from droptop.config import Config, configure
 from droptop.engine.bench import LAP, Runner, lap
+from droptop.engine.build import build_stream
 from droptop.engine.pool import prepare
 from droptop.nets import ViTConfig, build, compute_in
 from droptop.results.folder import environment
@@ -98,7 +99,8 @@ def plain(shape: dict[str, int], device: str, batch: int, compiled: bool) -> dic
 def learner(config: Config, seeds: int, laps: int) -> dict[str, float]:
     """Of a whole lap of steps, with the probes that fall into it, a step's share."""
     engine = "graphs" if config.options.device == "cuda" else "eager"
-    runners = [Runner(config, seed, engine) for seed in range(seeds)]
+    stream = build_stream(config, 0)
+    runners = [Runner(config, stream, seed, engine) for seed in range(seeds)]
     one, clock = runners[0].steps.learner, dict(runners[0].steps.learner.clock)
     x = torch.zeros(32, *one.spec.shape, dtype=one.spec.dtype, device=one.device)
     y = torch.zeros(32, dtype=torch.int64, device=one.device)

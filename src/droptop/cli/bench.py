@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -89,13 +90,20 @@ def bench(args: list[str], console: Console) -> int:
               "threads")
     chosen = {name: value for name in passed if (value := getattr(options, name)) is not None}
     configure(options.data, "er", options.debias, **chosen)  # refuses what cannot be
-    rows = [baseline(options.data, options.steps, chosen)] if options.baseline else []
-    rows += measure(options.data, methods, options.debias, [int(count) for count in options.seeds.split(",")],
-                    engines, options.steps, chosen,
-                    lambda row: print(tables.bench_line(row), file=sys.stderr))
+    asked = {name: str(value) for name, value in vars(options).items() if value is not None and name != "out"}
+    about = {"options": asked, "environment": environment(options.device, options.threads)}
+    rows: list[dict[str, Any]] = []
+
+    def tell(row: dict[str, Any]) -> None:
+        """Says a figure and keeps it: whoever stops a long measurement has what was measured."""
+        rows.append(row)
+        print(tables.bench_line(row), file=sys.stderr)
+        if options.out is not None:
+            write_json(options.out, about | {"rows": rows})
+
+    if options.baseline:
+        tell(baseline(options.data, options.steps, chosen))
+    measure(options.data, methods, options.debias, [int(count) for count in options.seeds.split(",")], engines,
+            options.steps, chosen, tell)
     console.print(tables.bench_table(rows, options.data, options.steps))
-    if options.out is not None:
-        about = environment(options.device, options.threads)
-        asked = {name: str(value) for name, value in vars(options).items() if value is not None and name != "out"}
-        write_json(options.out, {"options": asked, "environment": about, "rows": rows})
     return 0

@@ -21,7 +21,7 @@ from droptop.engine.resident import resident
 from droptop.engine.steps import Steps
 from droptop.learner import Learner
 from droptop.methods import find
-from droptop.streams import Position, Source
+from droptop.streams import Position, Source, Stream
 
 Engine = Literal["graphs", "eager"]
 LAP = 6  # steps between readings, a whole number of periods: the probe comes every few steps
@@ -30,18 +30,15 @@ AHEAD = 300_000_000  # cycles that a GPU is kept waiting while a step is queued,
 
 
 def measure(data: str, methods: list[str], debias: str, seeds: list[int], engines: Sequence[Engine], steps: int,
-            options: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
-    """A row for every method, arm, engine and number of seeds, told as it comes."""
+            options: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
+    """Tells a row for every method, arm, engine and number of seeds."""
     prepare(options["device"], deterministic=False)
-    rows = []
     for method, arm in itertools.product(methods, ("none", debias)):
         config = configure(data, method, arm, **suited(options, method, arm))
         shares = phases(config)
         for engine in engines:
             for row in race(config, engine, seeds, steps):
-                rows.append({"method": method, "debias": arm, "engine": engine, **row, "shares": shares})
-                tell(rows[-1])
-    return rows
+                tell({"method": method, "debias": arm, "engine": engine, **row, "shares": shares})
 
 
 def suited(options: dict[str, Any], method: str, arm: str) -> dict[str, Any]:
@@ -62,10 +59,10 @@ def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterat
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_reserved() if on_gpu else 0
-    started = time.perf_counter()
+    started, stream = time.perf_counter(), build_stream(config, 0)
     for count in sorted(seeds):
         while len(flying) < count:
-            flying.append(Runner(config, len(flying), engine))
+            flying.append(Runner(config, stream, len(flying), engine))
             if len(flying) == 1:
                 ready = time.perf_counter() - started
         for _ in range(WARM_UP):
@@ -90,10 +87,9 @@ def lap(flying: "list[Runner]") -> float:
 class Runner:
     """One seed, in the middle of its stream: the memory is full, as it is for most of it."""
 
-    def __init__(self, config: Config, seed: int, engine: Engine) -> None:
+    def __init__(self, config: Config, stream: Stream, seed: int, engine: Engine) -> None:
         self.lane = lane(config.options.device)
         with self.lane:
-            stream = build_stream(config, seed)
             learner = build_learner(config, stream, seed)
             fill(learner, stream.train)
             kind = GraphedSteps if engine == "graphs" else Again

@@ -23,6 +23,7 @@ from droptop.config import Config
 from droptop.engine.together import Together
 from droptop.engine.train import Interrupted, Progress, SeedRun
 from droptop.errors import DroptopError, WorkerDied
+from droptop.streams.cache import looking_once
 
 REPORT_EVERY = 0.2  # seconds between a worker's reports
 GRACE = 15.0  # seconds for workers to save and end
@@ -60,20 +61,26 @@ def work(pipe: Connection, threads: int) -> None:
     parent = parent_process()
     assert parent is not None
     threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
-    with suppress(BrokenPipeError, ConnectionResetError, EOFError):  # nobody listens any more
+    with suppress(BrokenPipeError, ConnectionResetError, EOFError), looking_once():  # nobody listens any more
         serve(pipe, stop)
 
 
 def serve(pipe: Connection, stop: threading.Event) -> None:
     """Runs whatever jobs come, until None does or somebody asks to stop."""
-    while (jobs := pipe.recv()) is not None:
+    while (order := pipe.recv()) is not None:
+        jobs, patient = order
         options = jobs[0].config.options
         prepare(options.device, options.deterministic)
         runs = [job.kind(job.config, job.run, job.seed, Reporter(pipe, number),
                          warn=lambda text, number=number: pipe.send(("note", number, text)))
                 for number, job in enumerate(jobs)]
+        def spoiled(run: SeedRun, error: DroptopError, runs: list[SeedRun] = runs, jobs: Sequence[Job] = jobs) -> None:
+            number = runs.index(run)
+            pipe.send(("spoiled", number, Failure.of(error, jobs[number])))
+
         try:
-            for run in Together(runs, options.device, stop.is_set, options.parallel).finished():
+            for run in Together(runs, options.device, stop.is_set, options.parallel,
+                                spoiled if patient else None).finished():
                 pipe.send(("done", runs.index(run), None))
             pipe.send(("free", 0, None))
         except Interrupted:
@@ -143,6 +150,7 @@ class Pool:
     waiting: list[Sequence[Job]]  # jobs that one worker takes together
     workers: list[Worker] = field(default_factory=list)
     threads: int = 1  # of each worker
+    patient: bool = False  # jobs that fail by a fault of their own do not stop those that they share a worker with
 
     def run(self, threads: int, cores: int) -> None:
         """Runs every job, on as many processes as there are cores; all of them have ended when this returns."""
@@ -175,7 +183,7 @@ class Pool:
 
     def assign(self, worker: Worker) -> None:
         worker.jobs = self.waiting.pop(0) if self.waiting else None
-        worker.pipe.send(worker.jobs)
+        worker.pipe.send(None if worker.jobs is None else (worker.jobs, self.patient))
 
     def loop(self) -> None:
         """Until every job is done or one has failed."""
@@ -201,6 +209,8 @@ class Pool:
             self.listener.note(f"{job.name}: {value}")
         elif kind == "done":
             self.listener.done(job)
+        elif kind == "spoiled":
+            self.spoiled(job, value)
         elif kind == "free":
             self.assign(worker)
         elif kind == "interrupted":
@@ -211,6 +221,10 @@ class Pool:
 
     def failed(self, worker: Worker, jobs: Sequence[Job], failure: Failure) -> None:
         """Somebody could not do all of these; everybody stops."""
+        raise failure.kind(failure.message)
+
+    def spoiled(self, job: Job, failure: Failure) -> None:
+        """A job failed, and its worker goes on with the others."""
         raise failure.kind(failure.message)
 
     def end(self) -> None:

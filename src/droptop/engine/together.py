@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 
 from droptop.engine.graph import lane
-from droptop.engine.train import SeedRun
+from droptop.engine.train import Interrupted, SeedRun
+from droptop.errors import DroptopError
 
 MOST = 20  # seeds in flight: from five on the GPU is busy, the others fill the gaps where one is looked at or saved
 SPARE = 1.5  # what must be free to let another seed start, in multiples of what the largest one took
@@ -30,10 +31,12 @@ class Flight:
 
 
 class Together:
-    """Where one fails, the others save what they have and end before its error is raised."""
+    """Where one fails, the others save what they have and end before its error is raised; unless somebody is to be told
+    of those that are `spoiled` by a fault of their own, and the others go on."""
 
     def __init__(self, runs: Sequence[SeedRun], device: str, stop: Callable[[], bool] = lambda: False,
-                 most: int | None = None) -> None:
+                 most: int | None = None, spoiled: Callable[[SeedRun, DroptopError], None] | None = None) -> None:
+        self.spoiled = spoiled
         self.waiting, self.flying = list(runs), list[Flight]()
         self.device, self.on_gpu = device, device == "cuda"
         self.most = most or (MOST if self.on_gpu else 1)
@@ -75,7 +78,10 @@ class Together:
                 self.most = len(self.flying) - 1
                 self.waiting.insert(0, flight.run)
         except Exception as error:
-            self.failures.append(error)
+            if self.spoiled is None or not isinstance(error, DroptopError) or isinstance(error, Interrupted):
+                self.failures.append(error)
+            else:
+                self.spoiled(flight.run, error)
         else:
             self.flying.remove(flight)
             return True

@@ -69,21 +69,23 @@ def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Conv2d | nn.Linear]
 
 
 def _lowered(function: Callable[..., Any], layers: list[nn.Conv2d | nn.Linear], device: str) -> Callable[..., Any]:
-    """A part with its layers' weights swapped for bfloat16 ones while it runs, and results to reckon with in
-    float32. Weights that are not trained are cast once and for all."""
-    weights = tuple(layer.weight for layer in layers)
+    """A part with its layers' weights and biases swapped for bfloat16 ones while it runs, and results to reckon with in
+    float32. Those that are not trained are cast once and for all."""
+    found = [(layer._parameters, name, weight) for layer in layers for name, weight in layer._parameters.items()]
+    places = [(held, name) for held, name, weight in found if weight is not None]
+    weights = tuple(weight for _, _, weight in found if weight is not None)
     frozen = None if any(weight.requires_grad for weight in weights) else _cast(weights, torch.bfloat16)
 
     def run(*args: Any) -> Any:
-        kept = [layer._parameters["weight"] for layer in layers]
-        for layer, weight in zip(layers, frozen or _CastAll.apply(*kept)):
-            layer._parameters["weight"] = weight
+        kept = [held[name] for held, name in places]
+        for (held, name), weight in zip(places, frozen or _CastAll.apply(*kept)):
+            held[name] = weight
         try:
             with torch.autocast(device, torch.bfloat16):
                 result = function(*args)
         finally:
-            for layer, weight in zip(layers, kept):
-                layer._parameters["weight"] = weight
+            for (held, name), weight in zip(places, kept):
+                held[name] = weight
         if isinstance(result, Features):
             return Features(result.map, result.pooled.float())
         return result.float() if result.dim() == 2 else result

@@ -15,13 +15,13 @@ JPEG to 224 px: 480 a second with one thread, 780 with two, 870 with four, 670 w
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -47,6 +47,32 @@ def silent(done: int, total: int, what: str) -> None:
 
 
 progress: ContextVar[Progress] = ContextVar("progress", default=silent)  # who hears how decoding goes
+
+
+# What folders held when they were last looked at, by whoever looks at them for many seeds.
+_looked: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked", default=None)
+
+
+@contextmanager
+def looking_once() -> Iterator[None]:
+    """Within it, the files of one data set after another are looked at once, however many streams are made of them."""
+    token = _looked.set({})
+    try:
+        yield
+    finally:
+        _looked.reset(token)
+
+
+def once(key: Hashable, look: Callable[[], T]) -> T:
+    """What `look` gives, or gave when it was last asked for under the same key."""
+    known = _looked.get()
+    if known is None:
+        return look()
+    if key not in known:
+        known.clear()  # the images of one set at a time
+        known[key] = look()
+    found: T = known[key]
+    return found
 
 
 # Images that are in memory, while somebody uses them: seeds of one process share them.

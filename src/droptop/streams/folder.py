@@ -13,7 +13,7 @@ from droptop.streams.cache import Room
 from droptop.streams.checks import check_images, check_scenes
 from droptop.streams.root import Progress
 from droptop.streams.scenes import Scenes, plain, read_boxes
-from droptop.streams.stream import Spec, Stream, StreamConfig
+from droptop.streams.stream import Source, Spec, Stream, StreamConfig
 from droptop.streams.tree import Part, read_tree
 from droptop.streams.variants import VARIANTS
 
@@ -48,6 +48,12 @@ class FolderConfig(ImageConfig):
 
 
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
+    spec, images, tests = cache.once((path, config.image_size, config.in_memory_mb), lambda: sources(path, config))
+    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit)
+
+
+def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, Source]]:
+    """What its images are like, what to train on and what to test with."""
     (place, train, test), room, size = tree(path), config.room, config.image_size
     spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
     images = cache.source(plain(train, size, f"{place}, training"), train.y, room)
@@ -56,8 +62,7 @@ def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None,
     if scenes is not None:
         recipes |= {variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}")
                     for variant in VARIANTS}
-    tests = {name: cache.source(recipe, test.y, room) for name, recipe in recipes.items()}
-    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit)
+    return spec, images, {name: cache.source(recipe, test.y, room) for name, recipe in recipes.items()}
 
 
 def tree(path: str) -> tuple[Path, Part, Part]:

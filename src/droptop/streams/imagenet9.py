@@ -28,7 +28,7 @@ from droptop.streams.checks import check_images, check_scenes
 from droptop.streams.folder import MEAN, STD, ImageConfig
 from droptop.streams.root import Missing, Progress, data_root
 from droptop.streams.scenes import Scenes, plain, read_boxes
-from droptop.streams.stream import Spec, Stream
+from droptop.streams.stream import Source, Spec, Stream
 from droptop.streams.tree import Part, read_part
 from droptop.streams.variants import VARIANTS
 
@@ -65,16 +65,23 @@ class Kind:
               root: Path | None = None) -> Stream:
         """The stream that trains on a variant."""
         name = self.name if variant == "original" else f"{self.name}:{variant}"
+        images, tests = cache.once((name, root, config.image_size, config.in_memory_mb),
+                                   lambda: self.sources(name, variant, config, root))
+        spec = Spec((3, config.image_size, config.image_size), tuple(folder[3:] for folder in TAUGHT), mean=MEAN,
+                    std=STD)
+        return Stream(name, spec, images, tests, config, seed, limit)
+
+    def sources(self, name: str, variant: str, config: ImageConfig,
+                root: Path | None) -> tuple[Source, dict[str, Source]]:
+        """What to train on and what to test with."""
         size, room = config.image_size, config.room
         train = dict(self.sets(root, "train", [variant], size))
         tests = dict(self.sets(root, "val", TESTS, size))
         if variant not in train:
             raise BadRequest(f"{name} needs images to train on: a folder {variant}/train"
                              + (" or masks/train" if variant in VARIANTS else ""))
-        spec = Spec((3, size, size), tuple(folder[3:] for folder in TAUGHT), mean=MEAN, std=STD)
         images = cache.source(*train[variant], room)
-        return Stream(name, spec, images, {test: cache.source(*made, room) for test, made in tests.items()}, config,
-                      seed, limit)
+        return images, {test: cache.source(*made, room) for test, made in tests.items()}
 
     def sets(self, root: Path | None, part: str, names: Sequence[str],
              size: int) -> Iterator[tuple[str, tuple[Recipe, Tensor]]]:

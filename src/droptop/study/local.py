@@ -13,6 +13,11 @@ class Patient(Pool):
     """Goes on where a job fails or a worker dies."""
 
     driver: Driver | None = None
+    patient: bool = True
+
+    def spoiled(self, job: Job, failure: Failure) -> None:
+        assert self.driver is not None
+        self.waiting += self.driver.failed([job], failure)
 
     def failed(self, worker: Worker, jobs: Sequence[Job], failure: Failure) -> None:
         assert self.driver is not None
@@ -28,5 +33,17 @@ class Patient(Pool):
 def local(packs: list[Pack], driver: Driver) -> None:
     options = packs[0][0].config.options  # device and threads are the same in all of a study
     options.check_machine()
-    cores = 1 if options.device == "cuda" else len(os.sched_getaffinity(0))
-    Patient(driver, list(packs), driver=driver).run(options.threads, cores)
+    if options.device == "cuda":
+        Patient(driver, companies(packs), driver=driver).run(options.threads, 1)
+    else:
+        Patient(driver, list(packs), driver=driver).run(options.threads, len(os.sched_getaffinity(0)))
+
+
+def companies(packs: list[Pack]) -> list[Sequence[Job]]:
+    """Packs of a GPU's only process put together, so that it is busy while the last seeds of one configuration end and
+    the first of the next begin; apart where their options switch the whole process."""
+    found: dict[tuple[object, ...], list[Job]] = {}
+    for pack in packs:
+        options = pack[0].config.options
+        found.setdefault((options.precision, options.deterministic, options.parallel), []).extend(pack)
+    return list(found.values())
