@@ -245,6 +245,11 @@ class Learner:
         with evaluating(self.model):
             return self.classify(self.model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)
 
+    @property
+    def independent(self) -> bool:
+        """Is what it predicts of an image the same whatever else it is shown beside it?"""
+        return True
+
     def classify(self, model: Backbone, rows: Rows) -> Tensor:
         """Logits of images as they are, unmasked."""
         return model.through(self.normalise(rows["x"]), partial(self.given, model, rows=rows))

@@ -7,6 +7,7 @@ import torch
 
 from droptop import Samples, Stream, StreamConfig
 from droptop.config import configure
+from droptop.engine.evaluate import ask
 from droptop.engine.graph import GraphedSteps, Uncapturable
 from droptop.engine.pool import prepare
 from droptop.engine.resident import resident
@@ -90,6 +91,24 @@ def test_a_checkpoint_goes_on_through_graphs(method):
     first, _ = drive(GraphedSteps, method, half)
     rest, _ = drive(GraphedSteps, method, stream, Position(1, 0), first, seed=1)
     assert differences(whole, rest) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_graphs_predict_is_what_eager_passes_predict(method):
+    """Before and after the weights have changed, for whole passes and for one that is filled up."""
+    stream, generator = toy_stream(), torch.Generator().manual_seed(0)
+    test = Samples(torch.randint(0, 256, (1037, *SPEC.shape), dtype=torch.uint8, generator=generator),
+                   torch.randint(0, len(SPEC.classes), (1037,), generator=generator))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        learner = toy_learner(method, device="cuda")
+        steps = GraphedSteps(learner, resident(stream, learner.device), Position(), 5)
+        for batch in range(4):
+            steps.advance(Position(0, batch))
+            steps.read()
+            eager, graphed = ask(learner, test), ask(learner, test, steps.predict)
+            assert torch.equal(eager.predicted, graphed.predicted)
+            assert len(eager.predicted) > 0
+        assert steps.predict_graph is not None
 
 
 def test_a_learner_that_waits_says_why():

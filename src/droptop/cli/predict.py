@@ -93,7 +93,7 @@ def predict(args: list[str], console: Console) -> int:
 
 def answered(trained: "Trained", files: list[Path], options: PredictOptions) -> Iterator[Answer | str]:
     """An answer a file, or what is wrong with it; the pictures are written on the way."""
-    from droptop.engine.evaluate import CHUNK
+    from droptop.engine.evaluate import chunk
     from droptop.report.overlays import Overlays
     from droptop.streams import find
     from droptop.streams.files import load_all
@@ -107,7 +107,7 @@ def answered(trained: "Trained", files: list[Path], options: PredictOptions) -> 
         overlays = Overlays(learner, options.maps)
     border, classes = find(trained.place.config.options.data).border, learner.spec.classes
     count = min(options.top, int(learner.seen.sum()))
-    for paths, x, errors in load_all(files, learner.spec.shape, border, CHUNK[learner.device.type]):
+    for paths, x, errors in load_all(files, learner.spec.shape, border, chunk(learner)):
         yield from errors
         if not paths:
             continue

@@ -1,5 +1,6 @@
 """How much of a test set a learner gets right, counted."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,14 @@ from droptop.learner import Learner
 from droptop.results.metrics import Evaluation, Tally
 from droptop.streams import Source
 
-CHUNK = {"cpu": 250, "cuda": 1000}  # samples a forward pass
+CHUNK = {"cpu": 250, "cuda": 1000}  # samples a forward pass, if they are small
+SMALL = 64 * 64  # pixels
+
+
+def chunk(learner: Learner) -> int:
+    """Samples a forward pass."""
+    pixels = max(learner.spec.shape[1] * learner.spec.shape[2], SMALL)
+    return max(CHUNK[learner.device.type] * SMALL // pixels, 1)
 
 
 class Answers(NamedTuple):
@@ -25,14 +33,24 @@ def evaluate(learner: Learner, test: Source) -> Evaluation:
     return tallies(ask(learner, test), len(learner.spec.classes))
 
 
-def ask(learner: Learner, test: Source) -> Answers:
-    """Predictions among the classes seen so far, on the host."""
-    device = learner.device
+def guess(learner: Learner, x: Tensor) -> Tensor:
+    """The class that each image is taken for."""
+    return learner.predict(x).argmax(1)
+
+
+def ask(learner: Learner, test: Source, predict: Callable[[Learner, Tensor], Tensor] = guess) -> Answers:
+    """Predictions among the classes seen so far, on the host. On a GPU all passes have the same size, which `predict`
+    may count on: the last one is filled up."""
+    device, size = learner.device, chunk(learner)
+    fills = device.type == "cuda" and learner.independent
     rows = learner.seen[test.y.to(device)].nonzero()[:, 0].to(test.y.device)
     predicted, follows = [torch.zeros(0, dtype=torch.int64, device=device)], []
-    for part in rows.split(CHUNK[device.type]) if len(rows) else ():
+    for part in rows.split(size) if len(rows) else ():
         samples = test[part]
-        predicted.append(learner.predict(samples.x).argmax(1))
+        x = samples.x.to(device)
+        if fills and len(part) < size:
+            x = torch.cat([x, x[-1:].expand(size - len(part), *x.shape[1:])])
+        predicted.append(predict(learner, x)[: len(part)])
         follows += [] if samples.follows is None else [samples.follows.cpu()]
     return Answers(test.y[rows].cpu(), torch.cat(predicted).cpu(), torch.cat(follows) if follows else None)
 

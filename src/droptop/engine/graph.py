@@ -10,7 +10,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 import torch
+from torch import Tensor
 
+from droptop.engine.evaluate import guess
 from droptop.engine.steps import Steps
 from droptop.learner import Learner
 from droptop.streams import Batch, Position, Samples, Stream
@@ -47,12 +49,15 @@ class GraphedSteps(Steps):
         else:
             blank = torch.zeros(size, *stream.spec.shape, dtype=stream.spec.dtype, device=device)
             self.incoming = Batch(blank, torch.zeros(size, dtype=torch.int64, device=device), 0, None)
-        self.pool = torch.cuda.graph_pool_handle()  # step and probe never run at once, so that they share their memory
+        self.pool = torch.cuda.graph_pool_handle()  # none of the graphs runs beside another: they share their memory
+        self.predict_graph: torch.cuda.CUDAGraph | None = None
+        self.predicts_eagerly = not learner.independent  # passes that help each other are not all of one size
+        self.asked = self.answered = torch.empty(0)  # images to predict, and what they are taken for
         kept = {name: value.clone() for name, value in learner.state_dict().items()}
         try:
-            self.step_graph = self.capture(self.captured_step)
+            self.step_graph = self.capture(self.captured_step, self.rewind)
             adapts = learner.debias is not None and learner.debias.adapts
-            self.probe_graph = self.capture(super().probe) if adapts else None
+            self.probe_graph = self.capture(super().probe, self.rewind) if adapts else None
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
@@ -60,6 +65,9 @@ class GraphedSteps(Steps):
         torch.cuda.empty_cache()  # what libraries took while they were choosing their algorithms
         learner.load_state_dict(kept)
         learner.finite.fill_(True)
+        self.rewind()
+
+    def rewind(self) -> None:
         self.log.next.zero_()
         self.cursor.zero_()
 
@@ -72,17 +80,16 @@ class GraphedSteps(Steps):
         else:
             self.learn(self.incoming)
 
-    def capture(self, body: Callable[[], None]) -> torch.cuda.CUDAGraph:
-        """The body as a graph, after it ran a few times on the stream that it will be captured on."""
+    def capture(self, body: Callable[[], None], first: Callable[[], None] = lambda: None) -> torch.cuda.CUDAGraph:
+        """The body as a graph, after it ran a few times on the stream that it will be captured on, and something first
+        every time."""
         stream, random = torch.cuda.current_stream(), self.learner.random
         before = {purpose: generator.get_state() for purpose, generator in random.items()}
         for _ in range(WARM_UP):
-            self.log.next.zero_()
-            self.cursor.zero_()
+            first()
             body()
         stream.synchronize()
-        self.log.next.zero_()
-        self.cursor.zero_()
+        first()
         graph = torch.cuda.CUDAGraph()
         for purpose, generator in random.items():
             if not torch.equal(before[purpose], generator.get_state()):  # a registered one costs two kernels a replay
@@ -116,3 +123,23 @@ class GraphedSteps(Steps):
     def probe(self) -> None:
         assert self.probe_graph is not None
         self.probe_graph.replay()
+
+    def predict(self, learner: Learner, x: Tensor) -> Tensor:
+        """By a graph of its own, captured when the first images come."""
+        if self.predict_graph is None and not self.predicts_eagerly:
+            self.asked, self.answered = x.clone(), torch.zeros(len(x), dtype=torch.int64, device=x.device)
+            try:
+                self.predict_graph = self.capture(self.captured_predict)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:
+                self.predicts_eagerly = True
+            torch.cuda.empty_cache()
+        if self.predict_graph is None:
+            return super().predict(learner, x)
+        self.asked.copy_(x)
+        self.predict_graph.replay()
+        return self.answered.clone()
+
+    def captured_predict(self) -> None:
+        self.answered.copy_(guess(self.learner, self.asked))

@@ -7,7 +7,7 @@ import torch
 
 from droptop.config import Config
 from droptop.engine.build import build_stream
-from droptop.engine.evaluate import CHUNK
+from droptop.engine.evaluate import chunk
 from droptop.engine.trained import Place, restore
 from droptop.errors import BadRequest
 from droptop.learner import Learner
@@ -27,7 +27,7 @@ def features(learner: Learner, source: Source, rows: torch.Tensor) -> Numbers:
     """N, d: what the head sees of some images, as when it predicts."""
     found = []
     with evaluating(learner.model):
-        for part in rows.split(CHUNK[learner.device.type]):
+        for part in rows.split(chunk(learner)):
             first = learner.model.stem(learner.normalise(source[part].x.to(learner.device)))
             given = learner.given(learner.model, first, {})
             found.append(learner.model.trunk(first, *given).pooled.double().cpu())

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from droptop.engine.evaluate import guess
 from droptop.engine.shortcut import shortcut_share
 from droptop.learner import Learner
 from droptop.streams import Batch, Position, Stream
@@ -78,6 +79,10 @@ class Steps:
     def probe(self) -> None:
         self.learner.probe()
         self.log.amend()
+
+    def predict(self, learner: Learner, x: Tensor) -> Tensor:
+        """The class that each image is taken for, in passes of the size of an evaluation's."""
+        return guess(learner, x)
 
     def learn(self, batch: Batch) -> None:
         loss = self.learner.step(batch.x, batch.y)

@@ -161,7 +161,7 @@ class SeedRun:
                 ended = batch + 1 == stream.steps(block.task)
                 line = self.line(step, block.task, record, kappa)
                 if batch + 1 == block.stop:
-                    line |= self.examine(learner, stream, step, block.task, ended)
+                    line |= self.examine(steps, step, block.task, ended)
                 self.metrics.append(line)
                 self.log.line(line)
                 kappa = record.kappa
@@ -190,13 +190,14 @@ class SeedRun:
             line["dropped"] = record.dropped
         return line
 
-    def examine(self, learner: Learner, stream: Stream, step: int, task: int, ended: bool) -> dict[str, Any]:
+    def examine(self, steps: Steps, step: int, task: int, ended: bool) -> dict[str, Any]:
         """What the last line of a block also says: the evaluation if one is due. At the end of a task, leaves a record
         of what is taken for what."""
+        learner, stream = steps.learner, steps.stream
         every, classes = self.config.options.eval_every, len(stream.spec.classes)
         found: dict[str, Any] = {}
         if ended or (every and step % every == 0):
-            answers = {name: ask(learner, test) for name, test in stream.tests.items()}
+            answers = {name: ask(learner, test, steps.predict) for name, test in stream.tests.items()}
             found["eval"] = {name: tallies(own, classes) for name, own in answers.items()}
         if ended:
             found |= {"task_end": True, **learner.report()}

@@ -106,6 +106,10 @@ class Prompt(Learner):
         query = rows["query"] if "query" in rows else self.query(model, first)
         return (self.prefixes(model.prompts, query, rows),)
 
+    @property
+    def independent(self) -> bool:
+        return not self.config.batch_choice
+
     def forward(self, model: Backbone, images: Tensor, batch: Joined, direction: int) -> Tensor:
         if "query" not in batch.rows:
             with torch.no_grad():
