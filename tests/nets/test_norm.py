@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from droptop.nets.gradients import patches
-from droptop.nets.norm import Norm, kernels
+from droptop.nets.norm import Norm, fusing, kernels
 
 SHAPES = [(3, 5, 4, 4), (2, 64, 9, 7), (5, 80, 6, 6), (64, 8, 1, 1), (64, 64, 32, 32), (64, 512, 4, 4)]
 WITH = [(False, False), (True, False), (True, True)]  # ReLU, an addend
@@ -130,10 +130,12 @@ def test_running_statistics_stay_where_they_are_not_tracked():
     layer, x, _, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     before = layer.running_mean.clone()
     layer.track_running_stats = False
-    layer(x)
+    with fusing():
+        layer(x)
     assert torch.equal(layer.running_mean, before)
     layer.track_running_stats = True
-    layer(x)
+    with fusing():
+        layer(x)
     assert not torch.equal(layer.running_mean, before)
 
 
@@ -142,7 +144,8 @@ def test_who_hooks_a_layer_sees_what_it_gives_alone():
     layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     seen = []
     layer.register_forward_hook(lambda layer, entered, left: seen.append(left))
-    y = layer.relu(x, add)
+    with fusing():
+        y = layer.relu(x, add)
     assert torch.equal(F.relu(seen[0] + add), y)
     assert (seen[0] < 0).any()
 
@@ -151,9 +154,9 @@ def test_who_hooks_a_layer_sees_what_it_gives_alone():
 def test_nan_and_infinity_come_through():
     layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     add[0, 0, 0, 0] = torch.nan
-    assert layer.relu(x, add)[0, 0, 0, 0].isnan()
+    assert layer.fused(x, add, relu=True)[0, 0, 0, 0].isnan()
     x[0, 1, 0, 0] = torch.inf
-    assert layer.relu(x, add)[:, 1].isnan().any()
+    assert layer.fused(x, add, relu=True)[:, 1].isnan().any()
 
 
 @on_a_gpu
@@ -167,3 +170,15 @@ def test_patches(layer, dtype):
     x = torch.randn(3, layer.in_channels, 9, 11, dtype=dtype)
     assert torch.equal(patches(x.cuda(), layer).cpu(), patches(x, layer))
     assert kernels() is not None
+
+
+@on_a_gpu
+def test_a_loop_of_ones_own_gets_torchs_kernels_and_the_engine_ours():
+    layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
+    assert not layer.fuses(x)
+    with fusing():
+        assert layer.fuses(x)
+        assert not layer.fuses(x.contiguous())
+        assert not layer.fuses(x.double())
+        ours = copy.deepcopy(layer).relu(x, add)
+    torch.testing.assert_close(ours, layer.relu(x, add))

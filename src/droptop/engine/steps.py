@@ -10,6 +10,7 @@ from torch import Tensor
 from droptop.engine.evaluate import guess
 from droptop.engine.shortcut import shortcut_share
 from droptop.learner import Learner
+from droptop.nets import fusing
 from droptop.streams import Batch, Position, Stream
 
 
@@ -77,15 +78,18 @@ class Steps:
         self.learn(self.to_device(next(self.batches)))
 
     def probe(self) -> None:
-        self.learner.probe()
+        with fusing():
+            self.learner.probe()
         self.log.amend()
 
     def predict(self, learner: Learner, x: Tensor) -> Tensor:
         """The class that each image is taken for, in passes of the size of an evaluation's."""
-        return guess(learner, x)
+        with fusing():
+            return guess(learner, x)
 
     def learn(self, batch: Batch) -> None:
-        loss = self.learner.step(batch.x, batch.y)
+        with fusing():
+            loss = self.learner.step(batch.x, batch.y)
         trace, dropped = self.learner.trace, None
         if self.traced and batch.shortcut is not None and trace is not None:
             dropped = shortcut_share(trace.mask, batch.shortcut)

@@ -8,13 +8,14 @@ from droptop.errors import BadRequest, require
 from droptop.nets import weights as origin
 from droptop.nets.adapted import Adapted, adapt
 from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, untracked
+from droptop.nets.norm import fusing
 from droptop.nets.precision import Precision, compute_in
 from droptop.nets.resnet import ResNet18, Stem
 from droptop.nets.vit import ViT, ViTConfig, random_vit, vit_like
 from droptop.rng import seeded
 
 __all__ = ["Adapted", "Backbone", "Features", "NetConfig", "Precision", "ResNet18", "ViT", "ViTConfig", "adapt",
-           "build", "compute_in", "evaluating", "flat_buffers", "last_map", "load_weights", "untracked"]
+           "build", "compute_in", "evaluating", "flat_buffers", "fusing", "last_map", "load_weights", "untracked"]
 
 
 @dataclass(frozen=True)

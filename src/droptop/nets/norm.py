@@ -1,5 +1,12 @@
-"""BatchNorm with what follows it in a ResNet: an addend and ReLU, in one go on a GPU."""
+"""BatchNorm with what follows it in a ResNet: an addend and ReLU, on a GPU in one go where somebody asks for it.
 
+Kernels of our own take less of a GPU's time than torch's, but more of Python's to be launched, so that they pay where
+steps are captured and replayed. The engine asks for them; a loop of one's own gets torch's.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -7,9 +14,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+_wanted: ContextVar[bool] = ContextVar("fused kernels are wanted", default=False)
+
+
+@contextmanager
+def fusing() -> Iterator[None]:
+    """Within it, forward passes are by our own kernels where they can be."""
+    token = _wanted.set(True)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
 
 class Norm(nn.BatchNorm2d):
-    """torch's BatchNorm2d, by kernels of our own where they can run; its parameters and buffers have the same names."""
+    """torch's BatchNorm2d; its parameters and buffers have the same names."""
 
     def __init__(self, channels: int) -> None:
         super().__init__(channels)
@@ -26,8 +45,8 @@ class Norm(nn.BatchNorm2d):
         return F.relu(y if add is None else y + add)
 
     def fuses(self, x: Tensor) -> bool:
-        """Can the kernels do it?"""
-        return (x.is_cuda and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        """Are the kernels wanted, and can they do it?"""
+        return (_wanted.get() and x.is_cuda and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
                 and x.is_contiguous(memory_format=torch.channels_last) and x.numel() > self.num_features
                 and not torch.compiler.is_compiling() and kernels() is not None)
 
