@@ -61,7 +61,8 @@ class Attention(nn.Module):
         self.proj = nn.Linear(width, width)
 
     def forward(self, x: Tensor, prefix: Tensor | None) -> Tensor:
-        query, key, value = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # each B, heads, n, e
+        query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2)  # each B, heads, n, e
+                             for part in self.qkv(x).chunk(3, 2))
         if prefix is not None:
             key, value = (torch.cat([more.to(own.dtype), own], 2) for more, own in zip(prefix, (key, value)))
         return self.proj(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
