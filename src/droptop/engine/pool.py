@@ -42,8 +42,9 @@ class Job:
 
 
 class Listener(Protocol):
-    """Whoever shows a person what is going on."""
+    """Whoever shows a person what is going on, having been told how many jobs there are."""
 
+    def begin(self, jobs: int) -> None: ...
     def progress(self, job: Job, progress: Progress) -> None: ...
     def done(self, job: Job) -> None: ...
     def note(self, text: str) -> None: ...
@@ -284,4 +285,5 @@ def run_jobs(jobs: Sequence[Job], listener: Listener, threads: int,
     """Runs every job; raises what stopped them, after everybody has saved and ended."""
     # A GPU is shared best within one process; processes of a CPU take one job each.
     on_gpu = jobs[0].config.options.device == "cuda"
+    listener.begin(len(jobs))
     Pool(listener, [list(jobs)] if on_gpu else [[job] for job in jobs]).run(threads, cores())

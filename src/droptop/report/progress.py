@@ -12,15 +12,47 @@ if TYPE_CHECKING:
     from droptop.engine.train import Progress as Step
 
 
+class Whole:
+    """How much of all jobs is done, in steps, of which each has as many as the others."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs, self.finished, self.began, self.first = jobs, 0, time.monotonic(), 0
+        self.steps: dict[str, int] = {}
+        self.total = 0
+
+    def note(self, job: "Job", step: "Step") -> None:
+        if job.name not in self.steps:
+            self.first += step.step  # done before, which says nothing about how fast it goes
+        self.steps[job.name] = step.step
+        self.total = self.jobs * step.steps
+
+    @property
+    def done(self) -> int:
+        return sum(self.steps.values())
+
+    def left(self) -> str:
+        """For people; nothing while nobody knows."""
+        made = self.done - self.first
+        if made == 0 or self.done == self.total:
+            return ""
+        seconds = (time.monotonic() - self.began) / made * (self.total - self.done)
+        return f", about {seconds:.0f} s left" if seconds < 120 else f", about {seconds / 60:.0f} min left"
+
+
 class Live:
-    """Rich progress bars."""
+    """Rich progress bars: one for all of it, where there is more than one seed, and one each."""
 
     def __init__(self, console: Console) -> None:
         self.bars = Progress(
             TextColumn("{task.description}"), BarColumn(bar_width=30),
-            TextColumn("step {task.completed:.0f}/{task.total:.0f}  task {task.fields[at]}"),
+            TextColumn("step {task.completed:.0f}/{task.total:.0f}  {task.fields[at]}"),
             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
         self.rows: dict[str, TaskID] = {}
+        self.whole = Whole(0)
+        self.all: TaskID | None = None
+
+    def begin(self, jobs: int) -> None:
+        self.whole, self.all = Whole(jobs), None
 
     def __enter__(self) -> "Live":
         return self
@@ -30,25 +62,37 @@ class Live:
         self.bars.stop()
 
     def progress(self, job: "Job", step: "Step") -> None:
-        at = f"{step.task + 1}/{step.tasks}"
+        at = f"task {step.task + 1}/{step.tasks}"
         if job.name not in self.rows:
             self.bars.start()  # not before, since other bars may come first
+            if self.all is None and self.whole.jobs > 1:
+                self.all = self.bars.add_task("all", total=self.whole.jobs * step.steps, at="")
             self.rows[job.name] = self.bars.add_task(job.name, total=step.steps, at=at)
         self.bars.update(self.rows[job.name], completed=step.step, at=at)
+        self.whole.note(job, step)
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        if self.all is not None:
+            self.bars.update(self.all, completed=self.whole.done, at=f"{self.whole.finished} of {self.whole.jobs} done")
 
     def done(self, job: "Job") -> None:
-        pass
+        self.whole.finished += 1
+        self.sum_up()
 
     def note(self, text: str) -> None:
         self.bars.console.print(f"note: {text}", markup=False, highlight=False)
 
 
 class Plain:
-    """A line when a seed starts, enters a task or is done."""
+    """A line when a seed starts, enters a task or is done, with what is left of all of them."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, int] = {}
-        self.started: dict[str, tuple[float, int]] = {}
+        self.whole = Whole(0)
+
+    def begin(self, jobs: int) -> None:
+        self.whole = Whole(jobs)
 
     def __enter__(self) -> "Plain":
         return self
@@ -58,17 +102,14 @@ class Plain:
         pass
 
     def progress(self, job: "Job", step: "Step") -> None:
-        began, first = self.started.setdefault(job.name, (time.monotonic(), step.step))
+        self.whole.note(job, step)
         if self.tasks.get(job.name) != step.task:
             self.tasks[job.name] = step.task
-            left = ""
-            if step.step > first:
-                seconds = (time.monotonic() - began) / (step.step - first) * (step.steps - step.step)
-                left = f", about {seconds:.0f} s left"
-            print(f"{job.name}: task {step.task + 1}/{step.tasks}, step {step.step}/{step.steps}{left}", flush=True)
+            print(f"{job.name}: task {step.task + 1}/{step.tasks}, step {step.step}/{step.steps}", flush=True)
 
     def done(self, job: "Job") -> None:
-        print(f"{job.name}: done", flush=True)
+        self.whole.finished += 1
+        print(f"{job.name}: done, {self.whole.finished} of {self.whole.jobs}{self.whole.left()}", flush=True)
 
     def note(self, text: str) -> None:
         print(f"note: {text}", flush=True)

@@ -40,6 +40,7 @@ HELD = ".sweep"  # locked by the sweep that is at work
 class Driver(Protocol):
     """What an engine tells the sweep."""
 
+    def begin(self, jobs: int) -> None: ...
     def progress(self, job: Job, progress: Progress) -> None: ...
     def done(self, job: Job) -> None: ...
     def failed(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
@@ -67,6 +68,9 @@ class Sweep:
         self.tries: dict[tuple[Path, int], int] = {}
         self.counts = index.counts(asked(study))
         self.booked: set[tuple[Path, int]] = set()
+
+    def begin(self, jobs: int) -> None:
+        """Known already."""
 
     def progress(self, job: Job, progress: Progress) -> None:
         """Cells are what is counted, not their steps."""
