@@ -2,7 +2,7 @@
 # Checks and times everything that needs a GPU, in one call of some ten minutes: benchmarks/gpu.sh FOLDER
 # Tests first (kernels against torch's own, graphs against eager steps, seeds together against one by one, resuming,
 # the learners' contracts), then milliseconds a step at CIFAR-10's shapes (ResNet-18 of width 64, 32 + 32 images, a
-# memory of 500), where they go, and the prompt learners with ViT-B/16. Every figure is kept as soon as it is measured.
+# memory of 500), where they go, and the prompt learners with ViT-B/16.
 set -uo pipefail
 out=${1:?a folder for the results}
 mkdir -p "$out"
@@ -19,5 +19,5 @@ bench whole-probe --methods er --engines graphs --seeds 1,5,10,20 --precision bf
 bench eager --methods $paper --engines eager --seeds 1,5 --precision bf16 --probe 64 --steps 12 --no-baseline
 bench compiled --methods er --engines graphs --seeds 1,5 --precision bf16 --probe 64 --compile --no-baseline
 bench tf32 --methods er --engines graphs --seeds 1,5,10 --precision tf32 --probe 64 --no-baseline
-python3 benchmarks/kernels.py > "$out/kernels.txt" 2> /dev/null
+python3 benchmarks/kernels.py > "$out/kernels.txt" 2> "$out/kernels.err"
 python3 benchmarks/vit.py --out "$out/vit.json" | tee "$out/vit.txt"

@@ -75,6 +75,7 @@ def test_prediction_changes_no_state(method, options):
     x, _, _ = toy_batches(1, seed=3)[0]
     first = learner.predict(x)
     assert torch.equal(first, learner.predict(x))
+    assert learner.independent
     assert torch.allclose(first[:3], learner.predict(x[:3]), atol=1e-5)  # no sample helps another
     assert learner.model.training
     assert differences(before, learner.state_dict()) == []
@@ -176,7 +177,7 @@ def test_learns(method, options):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @over_variants
-def test_step_and_probe_never_wait_for_the_device(method, options):
+def test_step_probe_and_prediction_never_wait_for_the_device(method, options):
     learner = toy_learner(method, device="cuda", **options)
     batches = [(x.cuda(), y.cuda(), task) for x, y, task in toy_batches(6)]
     feed(learner, batches)
@@ -184,6 +185,8 @@ def test_step_and_probe_never_wait_for_the_device(method, options):
     try:
         for x, y, task in batches:
             learner.step(x, y)
-            learner.tick(task)
+            if learner.tick(task):
+                learner.probe()
+            learner.predict(x)
     finally:
         torch.cuda.set_sync_debug_mode("default")

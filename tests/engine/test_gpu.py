@@ -99,6 +99,7 @@ def test_what_graphs_predict_is_what_eager_passes_predict(method):
     stream, generator = toy_stream(), torch.Generator().manual_seed(0)
     test = Samples(torch.randint(0, 256, (1037, *SPEC.shape), dtype=torch.uint8, generator=generator),
                    torch.randint(0, len(SPEC.classes), (1037,), generator=generator))
+    stream.tests = {"clean": test}
     with torch.cuda.stream(torch.cuda.Stream()):
         learner = toy_learner(method, device="cuda")
         steps = GraphedSteps(learner, resident(stream, learner.device), Position(), 5)

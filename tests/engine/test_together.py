@@ -3,13 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from droptop.config import configure
-from droptop.engine.pool import Job
+from droptop.engine.pool import Job, Worker
 from droptop.engine.together import Together
 from droptop.engine.train import Interrupted
 from droptop.errors import Diverged
-from droptop.study.local import companies
+from droptop.study.local import Patient, companies
 
 
 class Flier(SimpleNamespace):
@@ -43,12 +44,66 @@ def test_unless_somebody_is_told_of_it():
     assert told == [(runs[1], "the loss is nan")]
 
 
-@pytest.mark.parametrize("error", [RuntimeError("CUDA error"), Interrupted("stopped")])
+@pytest.mark.parametrize("error", [ValueError("a mistake in somebody's method"), torch.OutOfMemoryError("too large")])
+def test_whatever_does_not_break_the_process_is_its_own_fault(error):
+    """What does not fit beside others is tried again, and is to blame once it does not fit alone; the others go on
+    side by side."""
+    runs, told = fliers(None, error, *[None] * 8), []
+    together = Together(runs, "cpu", most=4, spoiled=lambda run, error: told.append(run))
+    done = list(together.finished())
+    assert sorted(map(id, done)) == sorted(id(run) for run in runs if run is not runs[1])
+    assert told == [runs[1]]
+    assert together.most == 4
+
+
+@pytest.mark.parametrize("error", [RuntimeError("CUDA error: an illegal memory access"), Interrupted("stopped")])
 def test_what_is_not_a_fault_of_its_own_stops_all_the_same(error):
     runs = fliers(None, error, None, None)
+    together = Together(runs, "cpu", most=2, spoiled=lambda run, error: None)
     with pytest.raises(type(error)):
-        list(Together(runs, "cpu", most=2, spoiled=lambda run, error: None).finished())
+        list(together.finished())
     assert runs[3].taken == 0
+    assert together.culprit is runs[1]
+
+
+def test_nobody_is_started_once_all_are_to_stop():
+    asked = iter([False] * 3 + [True] * 100)
+    runs = fliers(None, None, None)
+    with pytest.raises(Interrupted):
+        list(Together(runs, "cpu", stop=lambda: next(asked), most=1).finished())
+    assert runs[1].taken == runs[2].taken == 0
+
+
+class Driver:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.heard = []
+
+    def failed(self, jobs, failure):
+        self.heard.append([job.seed for job in jobs])
+        return [list(jobs)]
+
+
+def test_who_failed_alone_is_not_counted_again_when_the_company_fails(tmp_path):
+    class Pipe:
+        messages = [("spoiled", 1, "its own"), ("failed", 0, "of all")]
+        sent = []
+
+        def recv(self):
+            return self.messages.pop(0)
+
+        send = sent.append
+
+    jobs = [Job(configure("fashion", "er", "none", device="cuda"), tmp_path, seed) for seed in range(3)]
+    pool = Patient(None, [], driver=Driver())
+    worker = Worker(SimpleNamespace(is_alive=lambda: True), Pipe(), jobs)
+    pool.hear(worker)
+    assert pool.waiting == [[jobs[1]]]
+    pool.hear(worker)
+    assert pool.driver.heard == [[1], [0, 2]]
+    assert pool.waiting == [[jobs[0], jobs[2]]]
+    assert worker.jobs == [jobs[1]]  # which came first
 
 
 def test_a_gpu_takes_all_configurations_at_once_unless_they_switch_the_process(tmp_path):

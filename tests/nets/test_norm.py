@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from droptop.nets import NetConfig, build
 from droptop.nets.gradients import patches
 from droptop.nets.norm import Norm, fusing, kernels
 
@@ -98,6 +99,16 @@ def test_on_a_cpu_it_is_torchs_own():
     assert torch.equal(layer(x), own(x))
     assert torch.equal(layer.running_var, own.running_var)
     assert layer.state_dict().keys() == own.state_dict().keys() - {"num_batches_tracked"}
+
+
+@pytest.mark.parametrize("part", ["stem", "trunk"])
+def test_a_compiler_sees_through_it(part):
+    model = build(NetConfig(width=4), 3, 4, seed=0)
+    x = torch.zeros(2, 3, 16, 16)
+    with fusing():
+        told = torch._dynamo.explain(getattr(type(model), part))(model, x if part == "stem" else model.stem(x).detach())
+    torch._dynamo.reset()
+    assert told.graph_break_count == 0, told.break_reasons
 
 
 @on_a_gpu

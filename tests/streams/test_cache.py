@@ -12,7 +12,7 @@ from PIL import Image
 
 from droptop import BadRequest, Samples
 from droptop.streams import cache, stored
-from droptop.streams.cache import Recipe, Room, read_image
+from droptop.streams.cache import Recipe, Room, forget, looking_once, once, read_image
 from droptop.streams.scenes import plain
 from droptop.streams.stored import Stored
 from droptop.streams.tree import read_tree
@@ -117,6 +117,19 @@ def test_a_damaged_cache_is_made_anew(part, cache_folder, damage, decodes):
         path.write_bytes(data)
     assert torch.equal(images(part).x, good)
     assert len(decodes) == 10
+
+
+def test_who_looks_once_looks_again_when_told_to(part):
+    looked = []
+    assert [once("a", lambda: looked.append(1)) for _ in range(2)] == [None, None]
+    assert len(looked) == 2  # nobody asked for less
+    with looking_once():
+        for key in "aabba":
+            once(key, lambda: looked.append(1))
+        assert len(looked) == 5  # one set at a time
+        forget()
+        once("a", lambda: looked.append(1))
+        assert len(looked) == 6
 
 
 # -- What may go wrong while it is made -------------------------------------------------------------------------------

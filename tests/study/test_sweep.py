@@ -100,6 +100,22 @@ def test_cells_that_were_done_before_their_pack_failed_are_booked(tmp_path):
     assert sweep(study, tmp_path / "out", engine, Silent()) == {"done": 3, "waiting": 0, "failed": 0}
 
 
+def test_those_of_a_lost_company_that_had_not_begun_stay_together(tmp_path):
+    study = write_study(tmp_path / "study.toml", debias="none", seeds=4)
+
+    def engine(packs, driver):
+        jobs = [pack[0] for pack in packs]
+        lost = Failure(WorkerDied, "lost", "lost")
+        assert driver.failed(jobs, lost) == [[job] for job in jobs]  # who is to blame?
+        jobs[0].kind(jobs[0].config, jobs[0].run, jobs[0].seed, lambda progress: None)()
+        (jobs[1].run / "seed-1").mkdir()
+        again = driver.failed(jobs, lost)
+        assert again == [[jobs[1]], jobs[2:]]
+        local(again, driver)
+
+    assert sweep(study, tmp_path / "out", engine, Silent()) == {"done": 4, "waiting": 0, "failed": 0}
+
+
 def test_status_and_results(whole, tmp_path, capsys):
     status = droptop("status", whole)
     assert status.returncode == 0

@@ -60,6 +60,7 @@ def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterat
         torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_reserved() if on_gpu else 0
     started, stream = time.perf_counter(), build_stream(config, 0)
+    stream.tests = {}  # nothing is evaluated
     for count in sorted(seeds):
         while len(flying) < count:
             flying.append(Runner(config, stream, len(flying), engine))

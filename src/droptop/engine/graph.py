@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 import torch
 from torch import Tensor
 
+from droptop.engine.evaluate import chunk
 from droptop.engine.steps import Steps
 from droptop.learner import Learner
 from droptop.streams import Batch, Position, Samples, Stream
@@ -49,14 +50,13 @@ class GraphedSteps(Steps):
             blank = torch.zeros(size, *stream.spec.shape, dtype=stream.spec.dtype, device=device)
             self.incoming = Batch(blank, torch.zeros(size, dtype=torch.int64, device=device), 0, None)
         self.pool = torch.cuda.graph_pool_handle()  # none of the graphs runs beside another: they share their memory
-        self.predict_graph: torch.cuda.CUDAGraph | None = None
-        self.predicts_eagerly = not learner.independent  # passes that help each other are not all of one size
-        self.asked = self.answered = torch.empty(0)  # images to predict, and what they are taken for
+        self.fuses = True
         kept = {name: value.clone() for name, value in learner.state_dict().items()}
         try:
             self.step_graph = self.capture(self.captured_step, self.rewind)
             adapts = learner.debias is not None and learner.debias.adapts
             self.probe_graph = self.capture(super().probe, self.rewind) if adapts else None
+            self.predict_graph = self.captured_prediction()
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
@@ -124,21 +124,22 @@ class GraphedSteps(Steps):
         self.probe_graph.replay()
 
     def predict(self, learner: Learner, x: Tensor) -> Tensor:
-        """By a graph of its own, captured when the first images come."""
-        if self.predict_graph is None and not self.predicts_eagerly:
-            self.asked, self.answered = x.clone(), torch.zeros(len(x), dtype=torch.int64, device=x.device)
-            try:
-                self.predict_graph = self.capture(self.captured_predict)
-            except torch.OutOfMemoryError:
-                raise
-            except RuntimeError:
-                self.predicts_eagerly = True
-            torch.cuda.empty_cache()
         if self.predict_graph is None:
             return super().predict(learner, x)
         self.asked.copy_(x)
         self.predict_graph.replay()
         return self.answered.clone()
 
-    def captured_predict(self) -> None:
-        self.answered.copy_(super().predict(self.learner, self.asked))
+    def captured_prediction(self) -> torch.cuda.CUDAGraph | None:
+        """A pass of an evaluation; None where there is none, or passes help each other and are not all of one size."""
+        learner = self.learner
+        if not self.stream.tests or not learner.independent:
+            return None
+        size, device = chunk(learner), learner.device
+        self.asked = torch.zeros(size, *learner.spec.shape, dtype=learner.spec.dtype, device=device)
+        self.answered = torch.zeros(size, dtype=torch.int64, device=device)
+
+        def body() -> None:
+            self.answered.copy_(super(GraphedSteps, self).predict(learner, self.asked))
+
+        return self.capture(body)

@@ -23,7 +23,7 @@ from droptop.config import Config
 from droptop.engine.together import Together
 from droptop.engine.train import Interrupted, Progress, SeedRun
 from droptop.errors import DroptopError, WorkerDied
-from droptop.streams.cache import looking_once
+from droptop.streams.cache import forget, looking_once
 
 REPORT_EVERY = 0.2  # seconds between a worker's reports
 GRACE = 15.0  # seconds for workers to save and end
@@ -75,20 +75,22 @@ def serve(pipe: Connection, stop: threading.Event) -> None:
         runs = [job.kind(job.config, job.run, job.seed, Reporter(pipe, number),
                          warn=lambda text, number=number: pipe.send(("note", number, text)))
                 for number, job in enumerate(jobs)]
-        def spoiled(run: SeedRun, error: DroptopError, runs: list[SeedRun] = runs, jobs: Sequence[Job] = jobs) -> None:
-            number = runs.index(run)
-            pipe.send(("spoiled", number, Failure.of(error, jobs[number])))
 
+        def spoiled(run: SeedRun, error: Exception, runs: list[SeedRun] = runs, jobs: Sequence[Job] = jobs) -> None:
+            forget()  # it may be what was in the folder
+            pipe.send(("spoiled", runs.index(run), Failure.of(error, jobs[runs.index(run)])))
+
+        together = Together(runs, options.device, stop.is_set, options.parallel, spoiled if patient else None)
         try:
-            for run in Together(runs, options.device, stop.is_set, options.parallel,
-                                spoiled if patient else None).finished():
+            for run in together.finished():
                 pipe.send(("done", runs.index(run), None))
             pipe.send(("free", 0, None))
         except Interrupted:
             pipe.send(("interrupted", 0, None))
             return
         except Exception as error:
-            pipe.send(("failed", 0, Failure.of(error, jobs[0])))
+            culprit = jobs[0] if together.culprit is None else jobs[runs.index(together.culprit)]
+            pipe.send(("failed", 0, Failure.of(error, culprit)))
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class Worker:
     process: BaseProcess
     pipe: Connection
     jobs: Sequence[Job] | None = None
+    spoiled: set[int] = field(default_factory=set)  # numbers of those that failed alone
 
 
 @dataclass
@@ -183,7 +186,7 @@ class Pool:
         self.assign(self.workers[-1])
 
     def assign(self, worker: Worker) -> None:
-        worker.jobs = self.waiting.pop(0) if self.waiting else None
+        worker.jobs, worker.spoiled = self.waiting.pop(0) if self.waiting else None, set()
         worker.pipe.send(None if worker.jobs is None else (worker.jobs, self.patient))
 
     def loop(self) -> None:
@@ -201,7 +204,7 @@ class Pool:
             worker.process.join(1)
             worker.jobs = None
             death = f"{jobs[0].name}: its process died (exit code {worker.process.exitcode})"
-            self.failed(worker, jobs, Failure(WorkerDied, death, death))
+            self.failed(worker, self.left(worker, jobs), Failure(WorkerDied, death, death))
             return
         job = jobs[number]
         if kind == "progress":
@@ -211,22 +214,27 @@ class Pool:
         elif kind == "done":
             self.listener.done(job)
         elif kind == "spoiled":
-            self.spoiled(job, value)
+            worker.spoiled.add(number)
+            self.failed_alone(job, value)
         elif kind == "free":
             self.assign(worker)
         elif kind == "interrupted":
             raise KeyboardInterrupt
         else:
             worker.jobs = None
-            self.failed(worker, jobs, value)
+            self.failed(worker, self.left(worker, jobs), value)
+
+    def left(self, worker: Worker, jobs: Sequence[Job]) -> list[Job]:
+        """Those of a worker's jobs about whose failure nobody has heard yet."""
+        return [job for number, job in enumerate(jobs) if number not in worker.spoiled]
 
     def failed(self, worker: Worker, jobs: Sequence[Job], failure: Failure) -> None:
         """Somebody could not do all of these; everybody stops."""
         raise failure.kind(failure.message)
 
-    def spoiled(self, job: Job, failure: Failure) -> None:
-        """A job failed, and its worker goes on with the others."""
-        raise failure.kind(failure.message)
+    def failed_alone(self, job: Job, failure: Failure) -> None:
+        """A job failed, and its patient worker goes on with the others."""
+        raise NotImplementedError
 
     def end(self) -> None:
         """Idle workers end by themselves; busy ones are asked to save and end, and in the last resort made to."""

@@ -58,6 +58,8 @@ class Steps:
     def __init__(self, learner: Learner, stream: Stream, start: Position, block: int) -> None:
         self.learner, self.stream, self.log, self.queued = learner, stream, Log(learner, block), 0
         self.batches = stream.batches(start)
+        # Our own kernels are slow to launch from Python, but where bits are promised they must be those of the graphs.
+        self.fuses = torch.are_deterministic_algorithms_enabled()
         # Augmentation moves the images and leaves the ground truth about their shortcut where it was.
         self.traced = learner.debias is not None and learner.config.augment == "none"
 
@@ -78,17 +80,17 @@ class Steps:
         self.learn(self.to_device(next(self.batches)))
 
     def probe(self) -> None:
-        with fusing():
+        with fusing(self.fuses):
             self.learner.probe()
         self.log.amend()
 
     def predict(self, learner: Learner, x: Tensor) -> Tensor:
         """The class that each image is taken for, in passes of the size of an evaluation's."""
-        with fusing():
+        with fusing(self.fuses):
             return guess(learner, x)
 
     def learn(self, batch: Batch) -> None:
-        with fusing():
+        with fusing(self.fuses):
             loss = self.learner.step(batch.x, batch.y)
         trace, dropped = self.learner.trace, None
         if self.traced and batch.shortcut is not None and trace is not None:

@@ -12,7 +12,6 @@ import torch
 
 from droptop.engine.graph import lane
 from droptop.engine.train import Interrupted, SeedRun
-from droptop.errors import DroptopError
 
 MOST = 20  # seeds in flight: from five on the GPU is busy, the others fill the gaps where one is looked at or saved
 SPARE = 1.5  # what must be free to let another seed start, in multiples of what the largest one took
@@ -35,20 +34,21 @@ class Together:
     of those that are `spoiled` by a fault of their own, and the others go on."""
 
     def __init__(self, runs: Sequence[SeedRun], device: str, stop: Callable[[], bool] = lambda: False,
-                 most: int | None = None, spoiled: Callable[[SeedRun, DroptopError], None] | None = None) -> None:
-        self.spoiled = spoiled
+                 most: int | None = None, spoiled: Callable[[SeedRun, Exception], None] | None = None) -> None:
+        self.stop, self.spoiled = stop, spoiled
         self.waiting, self.flying = list(runs), list[Flight]()
         self.device, self.on_gpu = device, device == "cuda"
-        self.most = most or (MOST if self.on_gpu else 1)
+        self.limit = self.most = most or (MOST if self.on_gpu else 1)
         self.largest = 0  # bytes that one seed took
         self.failures: list[Exception] = []
+        self.culprit: SeedRun | None = None  # whose failure came first
         for run in runs:
             run.stop = lambda: bool(self.failures) or stop()
 
     def finished(self) -> Iterator[SeedRun]:
         """Runs all of them; gives each one when it is done."""
-        while self.flying or (self.waiting and not self.failures):
-            if self.waiting and not self.failures and self.room():
+        while self.flying or self.wanted():
+            if self.wanted() and self.room():
                 run = self.waiting.pop(0)
                 self.flying.append(Flight(run, run.work(), lane(self.device)))
             for flight in list(self.flying):
@@ -57,6 +57,12 @@ class Together:
                     yield flight.run
         if self.failures:
             raise self.failures[0]
+        if self.waiting:
+            raise Interrupted("stopped before all had begun")
+
+    def wanted(self) -> bool:
+        """Are there others to be started?"""
+        return bool(self.waiting) and not self.failures and not self.stop()
 
     def room(self) -> bool:
         """May another one start?"""
@@ -71,19 +77,24 @@ class Together:
             if flight.queue():
                 self.largest = max(self.largest, torch.cuda.memory_reserved() - before) if self.on_gpu else 0
                 return False
-        except torch.OutOfMemoryError as error:
-            if len(self.flying) == 1:
-                self.failures.append(error)
-            else:  # goes on from its last checkpoint once another one has landed
-                self.most = len(self.flying) - 1
-                self.waiting.insert(0, flight.run)
         except Exception as error:
-            if self.spoiled is None or not isinstance(error, DroptopError) or isinstance(error, Interrupted):
-                self.failures.append(error)
-            else:
+            if isinstance(error, torch.OutOfMemoryError) and len(self.flying) > 1:
+                self.most = len(self.flying) - 1
+                self.waiting.insert(0, flight.run)  # goes on from its last checkpoint once another one has landed
+            elif self.spoiled is not None and of_its_own(error):
                 self.spoiled(flight.run, error)
+                self.most = self.limit  # it may be what did not fit
+            else:
+                self.failures.append(error)
+                self.culprit = self.culprit or flight.run
         else:
             self.flying.remove(flight)
             return True
         self.flying.remove(flight)
         return False
+
+
+def of_its_own(error: Exception) -> bool:
+    """Does it concern the run alone in which it was raised? After an error of the GPU nothing in its process works."""
+    lost = isinstance(error, getattr(torch, "AcceleratorError", ())) or "CUDA error" in str(error)
+    return not isinstance(error, Interrupted) and not lost

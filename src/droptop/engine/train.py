@@ -100,7 +100,7 @@ class SeedRun:
         self.checkpoints = self.folder / "checkpoints"
         self.name = f"{config.options.debias} seed {seed}"
         self.company = 1  # seeds that share this process, this one included
-        self.writing: Future[None] | None = None  # the checkpoint on its way to the disk
+        self.writing: Future[float] | None = None  # the checkpoint on its way to the disk: seconds it takes
 
     def __call__(self) -> None:
         with lane(self.config.options.device):
@@ -124,6 +124,8 @@ class SeedRun:
                 result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
                 self.log.end(lines, result)
             finally:
+                if self.writing is not None:
+                    self.writing.exception()  # waits: while it is written to, the folder is locked
                 self.metrics.close()
                 self.log.close()
             write_json(self.folder / "result.json", result)
@@ -170,11 +172,10 @@ class SeedRun:
             position = Position(block.task + 1) if ended else Position(block.task, block.stop)
             self.report(Progress(step, len(stream), block.task, len(stream.tasks), record.loss))
             finished, stopped = position.task == len(stream.tasks), self.stop()
-            if finished or stopped or clock.due(self.company):
-                started = time.monotonic()
-                self.save(learner, position)
-                clock = Clock(clock.interval, time.monotonic(), time.monotonic() - started)
-            if finished and self.writing is not None:
+            if finished or stopped or (clock.due(self.company) and (self.writing is None or self.writing.done())):
+                cost = self.save(learner, position)
+                clock = Clock(clock.interval, time.monotonic(), cost)
+            if (finished or stopped) and self.writing is not None:
                 yield
             if finished or stopped:
                 self.saved()
@@ -215,22 +216,31 @@ class SeedRun:
         onlooker = Onlooker(self.folder / "maps", stream, options.maps)
         return onlooker if len(onlooker.samples) > 1 else None
 
-    def save(self, learner: Learner, position: Position) -> None:
+    def save(self, learner: Learner, position: Position) -> float:
+        """Writes a checkpoint, or has it written while a GPU works on; gives the seconds that it takes, or that the
+        last one took to be written."""
+        started = time.monotonic()
         about = {"config": self.config.fingerprint(), "seed": self.seed, "position": list(position),
                  "metrics": self.metrics.mark()}
         name = checkpoint.step_name(learner.clock["step"])
-        if learner.device.type == "cpu":
-            checkpoint.write(self.checkpoints, name, learner.state_dict(), about)
-            return
-        self.saved()
-        tensors = {key: value.cpu() for key, value in learner.state_dict().items()}
-        self.writing = WRITERS.submit(checkpoint.write, self.checkpoints, name, tensors, about)
+        if not self.beside(learner):
+            return timed(checkpoint.write, self.checkpoints, name, learner.state_dict(), about)
+        before = self.saved()
+        tensors = {key: value.to("cpu", copy=True) for key, value in learner.state_dict().items()}
+        self.writing = WRITERS.submit(timed, checkpoint.write, self.checkpoints, name, tensors, about)
+        return max(time.monotonic() - started, before)
 
-    def saved(self) -> None:
-        """Waits until the last checkpoint is on the disk; raises what kept it from getting there."""
-        if self.writing is not None:
-            self.writing.result()
-            self.writing = None
+    def beside(self, learner: Learner) -> bool:
+        """Are checkpoints written beside training? A CPU is busy with either."""
+        return learner.device.type != "cpu"
+
+    def saved(self) -> float:
+        """Waits until the last checkpoint is on the disk, and gives the seconds that took; raises what kept it from
+        getting there."""
+        if self.writing is None:
+            return 0.0
+        writing, self.writing = self.writing, None
+        return writing.result()
 
     def restore(self, learner: Learner) -> tuple[Position, int]:
         """Loads the newest checkpoint that is whole; gives the next batch and the metrics' length at that point."""
@@ -248,6 +258,13 @@ class SeedRun:
             learner.load_state_dict(tensors)
             return Position(*about["position"]), about["metrics"]["bytes"]
         return Position(), 0
+
+
+def timed(work: Callable[..., None], *given: Any) -> float:
+    """Does it; gives the seconds it took."""
+    started = time.monotonic()
+    work(*given)
+    return time.monotonic() - started
 
 
 def kappas(learner: Learner) -> list[float]:

@@ -15,11 +15,13 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 TILE = 4096  # numbers of a tile
 WIDEST = 64  # channels of a tile
 MOST = 128  # parts of a sum
 WARPS = 4
+MOST_CHANNELS = 2**16
 
 _COUNTERS: dict[tuple[torch.device, int], Tensor] = {}  # by CUDA stream: how many parts are there, a block of channels
 
@@ -74,8 +76,8 @@ def _moments(x, partial, counter, mean, scale, running_mean, running_var, rows, 
 def _normalise(x, add, y, mean, scale, weight, bias, rows, channels, eps, BATCH: tl.constexpr, RELU: tl.constexpr,
                ADD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
     """y = relu((x - mean) * scale * weight + bias + add); unless by the batch, `scale` is given as a variance."""
-    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     own = c < channels
     there = (r < rows)[:, None] & own[None, :]
     at = r.to(tl.int64)[:, None] * channels + c[None, :]
@@ -147,8 +149,8 @@ def _back(gradient, x, of_x, mean, scale, weight, bias, of_weight, of_bias, rows
 
         of_x = scale * weight * (g - mean of g - normalised x * mean of (g * normalised x))
     """
-    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     own = c < channels
     there = (r < rows)[:, None] & own[None, :]
     at = r.to(tl.int64)[:, None] * channels + c[None, :]
@@ -175,17 +177,15 @@ class Plan:
         self.blocks = triton.cdiv(self.channels, wide)
         self.part = triton.cdiv(triton.cdiv(self.rows, tall), MOST) * tall
         self.parts = triton.cdiv(self.rows, self.part)
-        self.tiles = (self.blocks, triton.cdiv(self.rows, tall))
+        self.tiles = (triton.cdiv(self.rows, tall), self.blocks)  # of these axes only the first may be long
         self.options: dict[str, Any] = {"ROWS": tall, "CHANNELS": wide, "num_warps": WARPS}
 
     def scratch(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Room for the parts of two sums, and the counters of who is done, which every kernel leaves at zero."""
         stream = torch.cuda.current_stream(x.device).stream_id if x.is_cuda else 0
-        counters = _COUNTERS.get((x.device, stream))
-        if counters is None or len(counters) < self.blocks:
-            counters = _COUNTERS[x.device, stream] = torch.zeros(max(64, self.blocks), dtype=torch.int32,
-                                                                 device=x.device)
-        return x.new_empty(self.parts * 2 * self.channels, dtype=torch.float32), counters
+        if (x.device, stream) not in _COUNTERS:
+            _COUNTERS[x.device, stream] = torch.zeros(MOST_CHANNELS // WIDEST, dtype=torch.int32, device=x.device)
+        return x.new_empty(self.parts * 2 * self.channels, dtype=torch.float32), _COUNTERS[x.device, stream]
 
 
 class NormAddReLU(torch.autograd.Function):
@@ -195,20 +195,20 @@ class NormAddReLU(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, add: Tensor | None, running_mean: Tensor,
                 running_var: Tensor, batch: bool, track: bool, momentum: float, eps: float, relu: bool) -> Tensor:
         plan, y = Plan(x), torch.empty_like(x)
-        if batch:
-            mean, scale = torch.empty_like(weight), torch.empty_like(weight)
-            _moments[plan.blocks, plan.parts](
-                x, *plan.scratch(x), mean, scale, running_mean, running_var, plan.rows, plan.channels, plan.part,
-                plan.parts, eps, momentum, TRACK=track, MOST=MOST, **plan.options)
-        else:
-            mean, scale = running_mean, running_var
-        _normalise[plan.tiles](x, x if add is None else add, y, mean, scale, weight, bias, plan.rows, plan.channels,
-                               eps, BATCH=batch, RELU=relu, ADD=add is not None, **plan.options)
+        mean, scale = (torch.empty_like(weight), torch.empty_like(weight)) if batch else (running_mean, running_var)
+        with torch.cuda.device_of(x):
+            if batch:
+                _moments[plan.blocks, plan.parts](
+                    x, *plan.scratch(x), mean, scale, running_mean, running_var, plan.rows, plan.channels, plan.part,
+                    plan.parts, eps, momentum, TRACK=track, MOST=MOST, **plan.options)
+            _normalise[plan.tiles](x, x if add is None else add, y, mean, scale, weight, bias, plan.rows, plan.channels,
+                                   eps, BATCH=batch, RELU=relu, ADD=add is not None, **plan.options)
         ctx.save_for_backward(x, weight, bias, mean, scale, *(() if add is None else (y,)))
         ctx.batch, ctx.relu, ctx.eps = batch, relu, eps
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, mean, scale, *added = ctx.saved_tensors
         if not ctx.batch:
@@ -216,11 +216,12 @@ class NormAddReLU(torch.autograd.Function):
         plan, gradient = Plan(x), gradient.contiguous(memory_format=torch.channels_last)
         y, passed = (added[0], torch.empty_like(x)) if added else (x, gradient)
         of_weight, of_bias, of_x = torch.empty_like(weight), torch.empty_like(bias), torch.empty_like(x)
-        _sums[plan.blocks, plan.parts](
-            gradient, x, y, passed, *plan.scratch(x), mean, scale, weight, bias, of_weight, of_bias, plan.rows,
-            plan.channels, plan.part, plan.parts, RELU=ctx.relu, ADD=bool(added), MOST=MOST, **plan.options)
-        _back[plan.tiles](passed, x, of_x, mean, scale, weight, bias, of_weight, of_bias, plan.rows, plan.channels,
-                          RELU=ctx.relu and not added, BATCH=ctx.batch, **plan.options)
+        with torch.cuda.device_of(x):
+            _sums[plan.blocks, plan.parts](
+                gradient, x, y, passed, *plan.scratch(x), mean, scale, weight, bias, of_weight, of_bias, plan.rows,
+                plan.channels, plan.part, plan.parts, RELU=ctx.relu, ADD=bool(added), MOST=MOST, **plan.options)
+            _back[plan.tiles](passed, x, of_x, mean, scale, weight, bias, of_weight, of_bias, plan.rows, plan.channels,
+                              RELU=ctx.relu and not added, BATCH=ctx.batch, **plan.options)
         return of_x, of_weight, of_bias, passed if added else None, *[None] * 7
 
 
@@ -231,8 +232,8 @@ class NormAddReLU(torch.autograd.Function):
 def _patches(x, out, rows, channels, height, width, high, wide, taps, across, down, along, top, side,
              ROWS: tl.constexpr, CHANNELS: tl.constexpr):
     """One number of the kernel, for a tile of positions and channels."""
-    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     tap, position = tl.program_id(2), r % (high * wide)
     v = position // wide * down + tap // across - top
     u = position % wide * along + tap % across - side
@@ -251,7 +252,8 @@ def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding
                     for size, pad, side, step in zip((height, width), padding, kernel, stride))
     rows, taps, wide = samples * high * across, kernel[0] * kernel[1], min(WIDEST, triton.next_power_of_2(channels))
     out = x.new_empty(samples, high * across, taps * channels)
-    _patches[triton.cdiv(channels, wide), triton.cdiv(rows, TILE // wide), taps](
-        x, out, rows, channels, height, width, high, across, taps, kernel[1], *stride, *padding, ROWS=TILE // wide,
-        CHANNELS=wide, num_warps=WARPS)
+    with torch.cuda.device_of(x):
+        _patches[triton.cdiv(rows, TILE // wide), triton.cdiv(channels, wide), taps](
+            x, out, rows, channels, height, width, high, across, taps, kernel[1], *stride, *padding, ROWS=TILE // wide,
+            CHANNELS=wide, num_warps=WARPS)
     return out

@@ -4,6 +4,7 @@ Kernels of our own take less of a GPU's time than torch's, but more of Python's 
 steps are captured and replayed. The engine asks for them; a loop of one's own gets torch's.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,9 +19,9 @@ _wanted: ContextVar[bool] = ContextVar("fused kernels are wanted", default=False
 
 
 @contextmanager
-def fusing() -> Iterator[None]:
+def fusing(wanted: bool = True) -> Iterator[None]:
     """Within it, forward passes are by our own kernels where they can be."""
-    token = _wanted.set(True)
+    token = _wanted.set(wanted)
     try:
         yield
     finally:
@@ -39,31 +40,47 @@ class Norm(nn.BatchNorm2d):
 
     def relu(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         """relu(norm(x) + add)"""
-        if self.fuses(x) and not self._forward_hooks:  # whoever hooks a layer wants what it gives, not what follows
+        if self.fuses(x) and not self.hooked:
             return self.fused(x, add, relu=True)
         y = self(x)
         return F.relu(y if add is None else y + add)
 
+    @property
+    def hooked(self) -> bool:
+        """Does somebody want to see what the layer is given or gives, and not what follows?"""
+        return bool(self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks)
+
     def fuses(self, x: Tensor) -> bool:
         """Are the kernels wanted, and can they do it?"""
-        return (_wanted.get() and x.is_cuda and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            return False
+        return (x.is_cuda and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
                 and x.is_contiguous(memory_format=torch.channels_last) and x.numel() > self.num_features
-                and not torch.compiler.is_compiling() and kernels() is not None)
+                and kernels() is not None)
 
     def fused(self, x: Tensor, add: Tensor | None = None, relu: bool = False) -> Tensor:
+        from droptop.nets.kernels import NormAddReLU
+
         if add is not None:
             add = add.contiguous(memory_format=torch.channels_last)
-        out: Tensor = kernels().NormAddReLU.apply(
+        out: Tensor = NormAddReLU.apply(
             x, self.weight, self.bias, add, self.running_mean, self.running_var, self.training,
             self.training and self.track_running_stats, self.momentum, self.eps, relu)
         return out
 
 
-@cache
 def kernels() -> Any:
-    """The module of kernels, where Triton is there."""
+    """The module of kernels, where they are wanted and Triton works; None else."""
+    return _working() if _wanted.get() else None
+
+
+@cache
+def _working() -> Any:
     try:
         from droptop.nets import kernels
-    except ImportError:
+
+        kernels.patches(torch.zeros(1, 1, 1, 1, device="cuda"), (1, 1), (1, 1), (0, 0))  # wants a C compiler
+    except Exception as error:
+        warnings.warn(f"torch's own kernels are used, since Triton does not work here: {error}", stacklevel=2)
         return None
     return kernels

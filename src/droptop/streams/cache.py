@@ -63,6 +63,13 @@ def looking_once() -> Iterator[None]:
         _looked.reset(token)
 
 
+def forget() -> None:
+    """What was looked at may have changed."""
+    known = _looked.get()
+    if known is not None:
+        known.clear()
+
+
 def once(key: Hashable, look: Callable[[], T]) -> T:
     """What `look` gives, or gave when it was last asked for under the same key."""
     known = _looked.get()

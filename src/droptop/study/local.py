@@ -15,7 +15,7 @@ class Patient(Pool):
     driver: Driver | None = None
     patient: bool = True
 
-    def spoiled(self, job: Job, failure: Failure) -> None:
+    def failed_alone(self, job: Job, failure: Failure) -> None:
         assert self.driver is not None
         self.waiting += self.driver.failed([job], failure)
 

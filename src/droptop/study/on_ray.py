@@ -17,6 +17,7 @@ from droptop.engine.pool import Failure, interruptible, prepare
 from droptop.engine.together import Together
 from droptop.engine.train import Interrupted
 from droptop.errors import BadRequest, WorkerDied
+from droptop.streams.cache import looking_once
 from droptop.study.sweep import Driver, Engine, Pack
 
 AHEAD = 4  # packs submitted for every one that can run, so that no node waits and the driver stays small
@@ -35,8 +36,9 @@ def run_pack(pack: Pack) -> tuple[Failure | str | None, list[str]]:
     before = {signum: signal.signal(signum, lambda *_: stop.set()) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
         runs = [job.kind(job.config, job.run, job.seed, lambda progress: None, warn=notes.append) for job in pack]
-        for _ in Together(runs, options.device, stop.is_set, options.parallel).finished():
-            pass
+        with looking_once():
+            for _ in Together(runs, options.device, stop.is_set, options.parallel).finished():
+                pass
         return None, notes
     except Interrupted:
         return "interrupted", notes

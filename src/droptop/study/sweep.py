@@ -32,7 +32,7 @@ from droptop.results import folder
 from droptop.study.grid import folder_name, read_study
 from droptop.study.index import Cell, Index
 
-Pack = list[Job]  # cells that one worker runs together: on a GPU those that differ only in the seed
+Pack = list[Job]  # cells that one worker runs together: on a GPU those of a configuration, or of several
 TRIES = 2
 HELD = ".sweep"  # locked by the sweep that is at work
 
@@ -83,13 +83,18 @@ class Sweep:
         self.book(job)
 
     def failed(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
-        """Cells that failed in company are tried alone, where each is to blame for itself. What would fail in the same
-        way again is not tried again."""
+        """Cells that failed in company are tried alone, where each is to blame for itself; those that had not begun, in
+        company again. What would fail in the same way again is not tried again."""
         again: list[Pack] = []
+        unbegun = [job for job in jobs if not folder.seed_folder(job.run, job.seed).exists()]
+        if len(unbegun) == len(jobs):  # nobody knows who is to blame
+            unbegun = []
         for job in jobs:
             key = (job.run, job.seed)
             if folder.is_done(*key):
                 self.done(job)
+                continue
+            if job in unbegun:
                 continue
             self.tries[key] = self.tries.get(key, 0) + (len(jobs) == 1)
             if self.tries[key] < TRIES and not (len(jobs) == 1 and issubclass(failure.kind, Diverged | BadRequest)):
@@ -100,7 +105,7 @@ class Sweep:
             folder.write_json(place / "failed.json", {"error": failure.message, "traceback": failure.traceback,
                                                       "tries": self.tries[key], "when": time.time()})
             self.book(job)
-        return again
+        return [*again, unbegun] if unbegun else again
 
     def book(self, job: Job) -> None:
         if (job.run, job.seed) in self.booked:
@@ -152,8 +157,8 @@ def refuse_what_cannot_be(configs: list[Config]) -> None:
     for log in {config.options.log for config in configs}:
         trackers.check(log)
     for config in kinds.values():
-        here = replace(config, options=replace(config.options, device="cpu"))
-        build_learner(here, build_stream(here, here.options.first_seed), here.options.first_seed)
+        seed = config.options.first_seed
+        build_learner(config, build_stream(config, seed), seed, device="cpu")
 
 
 def asked(out: Path) -> list[Cell]:
