@@ -106,7 +106,7 @@ def test_what_graphs_predict_is_what_eager_passes_predict(method):
         for batch in range(4):
             steps.advance(Position(0, batch))
             steps.read()
-            eager = ask(learner, test, lambda learner, x: Steps.predict(steps, learner, x))
+            eager = ask(learner, test, lambda x: Steps.predict(steps, x))
             graphed = ask(learner, test, steps.predict)
             assert torch.equal(eager.predicted, graphed.predicted)
             assert len(eager.predicted) > 0

@@ -13,8 +13,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from droptop.nets import NetConfig, build
+from droptop.nets.fusing import _working, fusing, kernels
 from droptop.nets.gradients import patches
-from droptop.nets.norm import Norm, fusing, kernels
+from droptop.nets.norm import Norm
 
 SHAPES = [(3, 5, 4, 4), (2, 64, 9, 7), (5, 80, 6, 6), (64, 8, 1, 1), (64, 64, 32, 32), (64, 512, 4, 4)]
 WITH = [(False, False), (True, False), (True, True)]  # ReLU, an addend
@@ -89,6 +90,14 @@ def test_kernels_are_batch_norm_when_interpreted():
             "            test_norm.check(shape, torch.float32, training, relu, added, 'cpu')\n")
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, env=environment, check=True)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine on which no kernel can run")
+def test_where_triton_does_not_work_torchs_kernels_serve():
+    assert kernels() is None  # nobody asks for them
+    _working.cache_clear()  # it says so once
+    with fusing(), pytest.warns(UserWarning, match="Triton does not work here"):
+        assert kernels() is None
 
 
 def test_on_a_cpu_it_is_torchs_own():
@@ -174,13 +183,12 @@ def test_nan_and_infinity_come_through():
 @pytest.mark.parametrize("layer", [nn.Conv2d(3, 4, 3, 1, 1), nn.Conv2d(64, 4, 3, 2, 1), nn.Conv2d(5, 4, 7, 2, 3),
                                    nn.Conv2d(70, 4, 1, 2), nn.Conv2d(6, 4, (3, 1), (1, 2), (0, 2))], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-
-
-@on_a_gpu
 def test_patches(layer, dtype):
     x = torch.randn(3, layer.in_channels, 9, 11, dtype=dtype)
-    assert torch.equal(patches(x.cuda(), layer).cpu(), patches(x, layer))
-    assert kernels() is not None
+    with fusing():
+        assert kernels() is not None
+        found = patches(x.cuda(), layer)
+    assert torch.equal(found.cpu(), patches(x, layer))
 
 
 @on_a_gpu

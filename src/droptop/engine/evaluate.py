@@ -38,7 +38,7 @@ def guess(learner: Learner, x: Tensor) -> Tensor:
     return learner.predict(x).argmax(1)
 
 
-def ask(learner: Learner, test: Source, predict: Callable[[Learner, Tensor], Tensor] = guess) -> Answers:
+def ask(learner: Learner, test: Source, predict: Callable[[Tensor], Tensor] | None = None) -> Answers:
     """Predictions among the classes seen so far, on the host. On a GPU all passes have the same size, which `predict`
     may count on: the last one is filled up."""
     device, size = learner.device, chunk(learner)
@@ -50,7 +50,7 @@ def ask(learner: Learner, test: Source, predict: Callable[[Learner, Tensor], Ten
         x = samples.x.to(device)
         if fills and len(part) < size:
             x = torch.cat([x, x[-1:].expand(size - len(part), *x.shape[1:])])
-        predicted.append(predict(learner, x)[: len(part)])
+        predicted.append((guess(learner, x) if predict is None else predict(x))[: len(part)])
         follows += [] if samples.follows is None else [samples.follows.cpu()]
     return Answers(test.y[rows].cpu(), torch.cat(predicted).cpu(), torch.cat(follows) if follows else None)
 

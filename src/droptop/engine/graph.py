@@ -123,9 +123,9 @@ class GraphedSteps(Steps):
         assert self.probe_graph is not None
         self.probe_graph.replay()
 
-    def predict(self, learner: Learner, x: Tensor) -> Tensor:
+    def predict(self, x: Tensor) -> Tensor:
         if self.predict_graph is None:
-            return super().predict(learner, x)
+            return super().predict(x)
         self.asked.copy_(x)
         self.predict_graph.replay()
         return self.answered.clone()
@@ -140,6 +140,6 @@ class GraphedSteps(Steps):
         self.answered = torch.zeros(size, dtype=torch.int64, device=device)
 
         def body() -> None:
-            self.answered.copy_(super(GraphedSteps, self).predict(learner, self.asked))
+            self.answered.copy_(super(GraphedSteps, self).predict(self.asked))
 
         return self.capture(body)

@@ -84,10 +84,10 @@ class Steps:
             self.learner.probe()
         self.log.amend()
 
-    def predict(self, learner: Learner, x: Tensor) -> Tensor:
+    def predict(self, x: Tensor) -> Tensor:
         """The class that each image is taken for, in passes of the size of an evaluation's."""
         with fusing(self.fuses):
-            return guess(learner, x)
+            return guess(self.learner, x)
 
     def learn(self, batch: Batch) -> None:
         with fusing(self.fuses):

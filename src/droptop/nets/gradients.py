@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from droptop.nets.norm import kernels
+from droptop.nets.fusing import kernels
 
 
 class Part(NamedTuple):

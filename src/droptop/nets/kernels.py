@@ -1,4 +1,5 @@
-"""BatchNorm, what is added to it and ReLU as two GPU kernels forward and two back. Needs Triton; `norm.py` calls it.
+"""GPU kernels by Triton: BatchNorm with an addend and ReLU, two forward and two back (`norm.py`), and the patches that
+a convolution sees (`gradients.py`).
 
 torch has a kernel each for statistics, their update, normalising, adding and ReLU: in a step of ER with ResNet-18 these
 take as long as the convolutions. Here a map is read twice forward (moments, then everything else) and twice back.
@@ -27,10 +28,22 @@ _COUNTERS: dict[tuple[torch.device, int], Tensor] = {}  # by CUDA stream: how ma
 
 
 @triton.jit
-def _last_one(counter, parts):
-    """Counts this program; is it the last of those that sum the same channels?"""
+def _last_one(partial, counter, first, second, c, channels, parts):
+    """Leaves this program's part of two sums; is it the last of those that sum the same channels?"""
+    at = partial + tl.program_id(1) * 2 * channels + c
+    tl.store(at, tl.sum(first, 0), mask=c < channels)
+    tl.store(at + channels, tl.sum(second, 0), mask=c < channels)
     tl.debug_barrier()  # what all of its threads stored comes before the count
     return tl.atomic_add(counter + tl.program_id(0), 1) == parts - 1
+
+
+@triton.jit
+def _total(partial, which, c, channels, parts, MOST: tl.constexpr):
+    """All parts of one of two sums, added up; past the first cache, which other programs' stores do not reach."""
+    k = tl.arange(0, MOST)[:, None]
+    at = partial + (2 * k + which) * channels + c[None, :]
+    there = (k < parts) & (c < channels)[None, :]
+    return tl.sum(tl.load(at, mask=there, other=0, cache_modifier=".cg"), 0)
 
 
 @triton.jit
@@ -51,15 +64,9 @@ def _moments(x, partial, counter, mean, scale, running_mean, running_var, rows, 
         value = tl.where(there, value - origin[None, :], 0)
         sums += value
         squares += value * value
-    at = partial + tl.program_id(1) * 2 * channels + c
-    tl.store(at, tl.sum(sums, 0), mask=own)
-    tl.store(at + channels, tl.sum(squares, 0), mask=own)
-    if _last_one(counter, parts):
-        k = tl.arange(0, MOST)[:, None]
-        every = partial + k * 2 * channels + c[None, :]
-        known = (k < parts) & own[None, :]
-        offset = tl.sum(tl.load(every, mask=known, other=0, cache_modifier=".cg"), 0) / rows
-        square = tl.sum(tl.load(every + channels, mask=known, other=0, cache_modifier=".cg"), 0) / rows
+    if _last_one(partial, counter, sums, squares, c, channels, parts):
+        offset = _total(partial, 0, c, channels, parts, MOST) / rows
+        square = _total(partial, 1, c, channels, parts, MOST) / rows
         center, variance = origin + offset, tl.maximum(square - offset * offset, 0)
         tl.store(mean + c, center, mask=own)
         tl.store(scale + c, 1 / tl.sqrt(variance + eps), mask=own)
@@ -129,16 +136,9 @@ def _sums(gradient, x, y, passed, partial, counter, mean, scale, weight, bias, o
             tl.store(passed + at, g.to(passed.dtype.element_ty), mask=there)
         sums += g
         products += g * (value - center[None, :])
-    at = partial + tl.program_id(1) * 2 * channels + c
-    tl.store(at, tl.sum(sums, 0), mask=own)
-    tl.store(at + channels, tl.sum(products, 0), mask=own)
-    if _last_one(counter, parts):
-        k = tl.arange(0, MOST)[:, None]
-        every = partial + k * 2 * channels + c[None, :]
-        known = (k < parts) & own[None, :]
-        tl.store(of_bias + c, tl.sum(tl.load(every, mask=known, other=0, cache_modifier=".cg"), 0), mask=own)
-        product = tl.sum(tl.load(every + channels, mask=known, other=0, cache_modifier=".cg"), 0)
-        tl.store(of_weight + c, product * inverse, mask=own)
+    if _last_one(partial, counter, sums, products, c, channels, parts):
+        tl.store(of_bias + c, _total(partial, 0, c, channels, parts, MOST), mask=own)
+        tl.store(of_weight + c, _total(partial, 1, c, channels, parts, MOST) * inverse, mask=own)
         tl.store(counter + tl.program_id(0), 0)
 
 

@@ -1,31 +1,10 @@
-"""BatchNorm with what follows it in a ResNet: an addend and ReLU, on a GPU in one go where somebody asks for it.
-
-Kernels of our own take less of a GPU's time than torch's, but more of Python's to be launched, so that they pay where
-steps are captured and replayed. The engine asks for them; a loop of one's own gets torch's.
-"""
-
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache
-from typing import Any
+"""BatchNorm with what follows it in a ResNet: an addend and ReLU, in one go where our own kernels are asked for."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_wanted: ContextVar[bool] = ContextVar("fused kernels are wanted", default=False)
-
-
-@contextmanager
-def fusing(wanted: bool = True) -> Iterator[None]:
-    """Within it, forward passes are by our own kernels where they can be."""
-    token = _wanted.set(wanted)
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
+from droptop.nets.fusing import kernels
 
 
 class Norm(nn.BatchNorm2d):
@@ -67,20 +46,3 @@ class Norm(nn.BatchNorm2d):
             x, self.weight, self.bias, add, self.running_mean, self.running_var, self.training,
             self.training and self.track_running_stats, self.momentum, self.eps, relu)
         return out
-
-
-def kernels() -> Any:
-    """The module of kernels, where they are wanted and Triton works; None else."""
-    return _working() if _wanted.get() else None
-
-
-@cache
-def _working() -> Any:
-    try:
-        from droptop.nets import kernels
-
-        kernels.patches(torch.zeros(1, 1, 1, 1, device="cuda"), (1, 1), (1, 1), (0, 0))  # wants a C compiler
-    except Exception as error:
-        warnings.warn(f"torch's own kernels are used, since Triton does not work here: {error}", stacklevel=2)
-        return None
-    return kernels
