@@ -23,7 +23,7 @@ from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
 from droptop.streams.stream import Spec
 
-PROBE_CHUNK = 250  # memory rows a forward pass, which bounds the probe's memory
+PROBE_CHUNK = 125  # memory rows a forward pass, so few that the probe fits where a training step of 64 did
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,25 @@ def test_from_interruption_to_more_seeds(engine, tmp_path, capsys):
     assert len(engine.ran) == 6 + 4
 
 
+def test_what_is_there_is_shown_without_running(engine, tmp_path, capsys, monkeypatch):
+    """As of a folder from another machine: no GPU, no data."""
+    out = tmp_path / "out"
+    assert paper("table1", "--no-run", "--out", out) == 2
+    assert capsys.readouterr().err == f"droptop: --no-run shows what is there; {out} has no finished cell of table1\n"
+    assert not out.exists()
+    engine.stop_after = 3
+    assert paper("table1", *SMALL, "--methods", "er", "--out", out) == 130
+    page, noted = (out / "table1.md").read_text(), (out / book.NAME).read_text()
+    (out / "table1.md").unlink()
+    monkeypatch.setattr(PaperOptions, "start", lambda options: pytest.fail("nothing is to be run"))
+    assert paper("table1", "--no-run", "--out", out) == 0
+    assert (out / "table1.md").read_text() == page
+    assert (out / book.NAME).read_text() == noted
+    assert len(engine.ran) == 3
+    order = cook.take(find("table1"), tmp_path / "none", {"root": str(tmp_path)}, run=False)
+    assert order.scope.data == find("table1").data  # whether or not they are on this disk
+
+
 def test_a_quick_folder_need_not_stay_quick(tmp_path):
     out, recipe = tmp_path / "out", find("table1")
     options = PaperOptions(out=out, quick=True)

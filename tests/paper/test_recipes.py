@@ -225,6 +225,21 @@ def test_readings_that_are_the_default_have_no_row():
         "GSS, as it is", "GSS, separate forward passes"}
 
 
+@pytest.mark.parametrize("name", ["readings", "sensitivity"])
+def test_every_test_set_is_shown(name, tmp_path):
+    """Also those on which shortcuts cannot be trusted, each in a figure or a part of one."""
+    recipe = RECIPES[name]
+    found = Found(recipe, Scope(("er",), ("fashion-sticker",), 2), tmp_path)
+    invent(found)
+    files = write(recipe.show(found), Heading("", [], []), tmp_path, name)
+    page = (tmp_path / f"{name}.md").read_text()
+    for test in TESTS["fashion-sticker"]:
+        assert page.count(f"| fashion-sticker, {test}") == 1
+    suffixes = ("",) if name == "readings" else ("", "-removed", "-random")
+    drawn = {f"{name}{suffix}.png" for suffix in suffixes}
+    assert {file.name for file in files if file.suffix == ".png"} == drawn
+
+
 def test_readings_cover_the_options_of_the_issue():
     varied = {name for cell in readings.READINGS.values() for name in cell}
     assert varied >= {"replay_forward", "attention_norm", "stem", "augment", "probe", "rounding", "shift", "p_counter",

@@ -26,6 +26,7 @@ usage: droptop paper NAME --out FOLDER ...
   NAME    runs what is missing of it, and writes it beside the paper's figures as Markdown, CSV, LaTeX, PNG and PDF
             droptop paper table1 --seeds 10 --methods er,derpp --data split-cifar10 --out runs/table1
             droptop paper table1 --quick --out runs/look
+            droptop paper table1 --out runs/table1 --no-run     what is there, also on a machine without the GPU or data
 
 A folder that was interrupted goes on where it was: droptop paper table1 --out runs/table1
 """
@@ -59,6 +60,8 @@ class PaperOptions(EngineOptions):
     """Samples a task."""
     parallel: int | None = None
     """Seeds in flight on a GPU at once."""
+    run: bool = True
+    """Run what is missing; --no-run shows what is there."""
     set: str | None = None
     """More options of every cell: --set lr=0.03,width=20."""
 
@@ -70,9 +73,9 @@ class PaperOptions(EngineOptions):
 
     def given(self, args: list[str]) -> dict[str, Any]:
         """What was said, as words and numbers; only the arguments tell --no-quick from nothing said."""
-        engine = EngineOptions.__dataclass_fields__.keys()
+        of_this_call = {"run", *EngineOptions.__dataclass_fields__}
         said = {name: value for name, value in vars(self).items()
-                if name not in engine and value is not None and (value is not False or f"--no-{name}" in args)}
+                if name not in of_this_call and value is not None and (value is not False or f"--no-{name}" in args)}
         return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in said.items()}
 
 
@@ -88,17 +91,18 @@ def paper(args: list[str], console: Console) -> int:
     recipe = find(args[0])
     options = flags.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
     from droptop.paper import cook, write
-    from droptop.paper.found import Found
 
-    order, interrupted = cook.take(recipe, options.out, options.given(args)), False
+    order, interrupted = cook.take(recipe, options.out, options.given(args), options.run), False
     for why in order.left_out:
         print(f"note: left out: {why}", file=sys.stderr)
     try:
         with Watch(console) as watcher:
-            found = cook.cook(order, options.start(), watcher)
+            found = cook.cook(order, options.start(), watcher) if options.run else cook.look(order)
     except KeyboardInterrupt:
-        interrupted, found = True, Found(order.recipe, order.scope, order.out)
+        interrupted, found = True, cook.look(order)
     done = sum(len(seeds) for seeds in found.results.values())
+    if not (options.run or done or len(found.notes)):
+        raise BadRequest(f"--no-run shows what is there; {options.out} has no finished cell of {recipe.name}")
     if done or not found.configs:
         exhibits = cook.exhibits(found)
         files = write.write(exhibits, cook.heading(order, found), options.out, recipe.name)
@@ -112,7 +116,7 @@ def paper(args: list[str], console: Console) -> int:
     if interrupted:
         print(f"droptop: interrupted; `droptop paper {recipe.name} --out {options.out}` continues", file=sys.stderr)
         return 130
-    if found.missing:
+    if found.missing and options.run:
         print(f"droptop: {found.missing} cells failed or are not done; `droptop status {options.out}` says why",
               file=sys.stderr)
         return 1

@@ -35,10 +35,11 @@ def measure(data: str, methods: list[str], debias: str, seeds: list[int], engine
     prepare(options["device"], deterministic=False)
     for method, arm in itertools.product(methods, ("none", debias)):
         config = configure(data, method, arm, **suited(options, method, arm))
-        shares = phases(config)
-        for engine in engines:
-            for row in race(config, engine, seeds, steps):
-                tell({"method": method, "debias": arm, "engine": engine, **row, "shares": shares})
+        rows = [{"method": method, "debias": arm, "engine": engine, **row} for engine in engines
+                for row in race(config, engine, seeds, steps)]
+        shares = phases(config)  # after the race, which says how long it took to be ready, compiling included
+        for row in rows:
+            tell(row | {"shares": shares})
 
 
 def suited(options: dict[str, Any], method: str, arm: str) -> dict[str, Any]:

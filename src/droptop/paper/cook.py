@@ -50,8 +50,9 @@ class Order:
         return shlex.join([*words, "--out", str(self.out)])
 
 
-def take(recipe: Recipe, out: Path, given: dict[str, Any]) -> Order:
-    """An order from the options given now and, where they say nothing, from those given before."""
+def take(recipe: Recipe, out: Path, given: dict[str, Any], run: bool = True) -> Order:
+    """An order from the options given now and, where they say nothing, from those given before; if it is not to be run,
+    no data is needed."""
     asked = book.asked(out, recipe.name) | given
     asked = {name: value for name, value in asked.items() if value is not False}  # --no-quick takes a --quick back
     if out.is_dir() and any(out.iterdir()) and not any((out / name).exists() for name in ("study.toml", book.NAME)):
@@ -74,7 +75,7 @@ def take(recipe: Recipe, out: Path, given: dict[str, Any]) -> Order:
     scope = Scope(methods, data or (recipe.quick_data if quick else recipe.data), seeds, quick, options)
     check_names(recipe, scope, settings(asked.get("set", "")))
     order = Order(recipe, out, asked, scope)
-    return order if data else available(order)
+    return available(order) if run and not data else order
 
 
 def check_names(recipe: Recipe, scope: Scope, wanted: dict[str, Any]) -> None:
@@ -105,9 +106,14 @@ def root_of(scope: Scope) -> Path | None:
     return Path(scope.options["root"]) if "root" in scope.options else None
 
 
+def look(order: Order) -> Found:
+    """What there is."""
+    return Found(order.recipe, order.scope, order.out)
+
+
 def cook(order: Order, engine: Engine, watcher: Watcher) -> Found:
     """Runs the cells that are missing, measures what is no cell, and gives what there is."""
-    found = Found(order.recipe, order.scope, order.out)
+    found = look(order)
     if found.missing:
         def noted(packs: list[Pack], driver: Driver) -> None:
             note(order, running=True)
@@ -117,7 +123,7 @@ def cook(order: Order, engine: Engine, watcher: Watcher) -> Found:
             study = Path(place) / "study.toml"
             study.write_text(order.scope.toml(order.recipe.study(order.scope)))
             sweep(study, order.out, noted, watcher)
-        found = Found(order.recipe, order.scope, order.out)
+        found = look(order)
     if order.recipe.measure is not None and not found.missing:
         known = len(found.notes)
         order.recipe.measure(found, found.notes)

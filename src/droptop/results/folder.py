@@ -48,6 +48,8 @@ def seed_folder(run: Path, seed: int) -> Path:
 @lru_cache
 def environment(device: str, threads: int) -> dict[str, Any]:
     """What a run's bits depend on besides its configuration."""
+    from droptop import __version__  # which is there also where we are not installed, but on the path
+
     def installed(name: str) -> str | None:
         try:
             return version(name)
@@ -66,7 +68,8 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         name = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(),
-        "versions": {name: installed(name) for name in ("droptop", "torch", "numpy", "scipy", "safetensors")},
+        "versions": {"droptop": __version__} | {name: installed(name) for name in ("torch", "numpy", "scipy",
+                                                                                   "safetensors")},
         "device": device, "device_name": name, "threads": threads,
         "cores": len(os.sched_getaffinity(0)), "commit": commit,
     }

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from droptop.paper import quoted
-from droptop.paper.claims import METHODS, first_test, place, set_name, stand_in_notes
+from droptop.paper.claims import METHODS, both_kinds, place, set_name, stand_in_notes
 from droptop.paper.exhibits import ITALICS, Column, Difference, Exhibit, Figure, Mean, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
@@ -62,7 +62,7 @@ def rows_of(found: Found, data: str) -> dict[str, tuple[Cell, Cell]]:
         for name, cell in own_readings(scope, method).items():
             same = {scope.config(base | cell | {"debias": arm}).fingerprint() for arm in ARMS} == usual
             if name == DEFAULT or not same:
-                rows[f"{METHODS[method]}, {name}"] = (base | cell, base)
+                rows[name if len(scope.methods) == 1 else f"{METHODS[method]}, {name}"] = (base | cell, base)
     return rows
 
 
@@ -73,8 +73,7 @@ def study(scope: Scope) -> list[Block]:
 
 def show(found: Found) -> list[Exhibit]:
     rows: list[list[Value]] = []
-    for data in found.scope.data:
-        test = test_of(found, data)
+    for data, test in both_kinds(found):
         for number, (name, (cell, base)) in enumerate(rows_of(found, data).items()):
             for figure in FIGURES:
                 plain, debiased, effect, moved = measured(found, cell, base, test, figure)
@@ -90,15 +89,11 @@ def show(found: Found) -> list[Exhibit]:
              "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
              "by its figure minus the same arm's with the defaults, and not at all where that arm has no such option.",
              ITALICS, *stand_in_notes(found.scope.data)]
+    who = f"{METHODS[found.scope.methods[0]]}: what" if len(found.scope.methods) == 1 else "What"
     quotes = "" if found.scope.quick else "; dashed: the paper's (quoted)"
-    return [Table("What moves with each reading", columns, rows, notes),
-            Figure("What moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
+    return [Table(f"{who} moves with each reading", columns, rows, notes),
+            Figure(f"{who} moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
                    f"interval){quotes}", partial(dots, found))]
-
-
-def test_of(found: Found, data: str) -> str:
-    """The test set to show: the one that shortcuts can be trusted on."""
-    return first_test(found, {"data": data, "method": found.scope.methods[0], "debias": "none"})
 
 
 def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
@@ -123,15 +118,14 @@ def measured(found: Found, cell: Cell, base: Cell, test: str,
 
 
 def dots(found: Found) -> "Drawing":
-    """A block a stream, a line a reading; for each figure both arms, and beside them their difference."""
+    """A block a test set, a line a reading; for each figure both arms, and beside them their difference."""
     import matplotlib.pyplot as plt
 
-    every = {data: rows_of(found, data) for data in found.scope.data}
+    every = {(data, test): rows_of(found, data) for data, test in both_kinds(found)}
     heights = [len(rows) + 1 for rows in every.values()]
     size = (11, 0.24 * sum(heights) + 0.9 * len(every) + 0.4)
     figure, axes = plt.subplots(len(every), 4, figsize=size, squeeze=False, height_ratios=heights, layout="constrained")
-    for line, (data, rows) in zip(axes, every.items()):
-        test = test_of(found, data)
+    for line, ((data, test), rows) in zip(axes, every.items()):
         for figure_name, (arms, gain) in zip(FIGURES, (line[:2], line[2:])):
             for y, (cell, base) in enumerate(rows.values()):
                 plain, debiased, effect, _ = measured(found, cell, base, test, figure_name)
