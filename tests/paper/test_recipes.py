@@ -190,6 +190,15 @@ def test_designs_are_worse_in_percent_of_droptop(tmp_path):
     assert table.rows[1][9].value == pytest.approx(100 * (soft - whole) / whole)
 
 
+def test_designs_are_shown_without_the_shortcut_where_there_are_such_sets(tmp_path):
+    scope = Scope(("er",), ("fashion-sticker",), 2)
+    invent(Found(RECIPES["design"], scope, tmp_path))
+    biased, unbiased = cook.exhibits(Found(RECIPES["design"], scope, tmp_path))
+    assert "of each seed's mean over: fashion-sticker, biased." in biased.notes[0]
+    assert "of each seed's mean over: fashion-sticker, removed, fashion-sticker, random." in unbiased.notes[0]
+    assert (biased.suffix, unbiased.suffix) == ("", "unbiased")
+
+
 @pytest.mark.parametrize(("start", "last", "period", "history"), [
     (0, 1560, 3, 10), (0, 60, 3, 10), (0, 63, 3, 10), (312, 1560, 3, 10), (313, 433, 3, 10), (314, 437, 4, 5),
     (50, 50, 1, 2), (7, 40, 1, 2)])

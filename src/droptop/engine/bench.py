@@ -26,7 +26,7 @@ from droptop.streams import Position, Source, Stream
 Engine = Literal["graphs", "eager"]
 LAP = 6  # steps between readings, a whole number of periods: the probe comes every few steps
 WARM_UP = 2  # laps
-AHEAD = 300_000_000  # cycles that a GPU is kept waiting while a step is queued, so that its gaps are not measured
+AHEAD = 40_000_000  # cycles that a GPU is kept waiting while a part of a step is queued, so that no gaps are measured
 
 
 def measure(data: str, methods: list[str], debias: str, seeds: list[int], engines: Sequence[Engine], steps: int,
@@ -171,7 +171,7 @@ class Watch:
     def __init__(self, learner: Learner) -> None:
         self.gpu = learner.device.type == "cuda"
         self.stack: list[str] = []
-        self.marks: list[tuple[str, Any]] = []
+        self.marks: list[tuple[str, Any, Any]] = []  # what begins, when what was before it ended, when it began
         self.spent: dict[str, float] = {}
         for name, part in (("retrieve", "memory"), ("remember", "memory"), ("prepare", "images"), ("query", "query"),
                            ("forward", "forward"), ("update", "backward"), ("probe", "probe")):
@@ -196,11 +196,19 @@ class Watch:
         timed = self.timed(trunk, "attention")
         return lambda *given: (timed if self.stack[-1:] == ["mask"] else trunk)(*given)
 
+    def now(self) -> Any:
+        if not self.gpu:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
     def mark(self) -> None:
-        event: Any = torch.cuda.Event(enable_timing=True) if self.gpu else time.perf_counter()
+        """One part ends here and another begins, on a GPU after a pause that belongs to neither."""
+        ended = self.now()
         if self.gpu:
-            event.record()
-        self.marks.append((self.stack[-1] if self.stack else "rest", event))
+            torch.cuda._sleep(AHEAD)
+        self.marks.append((self.stack[-1] if self.stack else "rest", ended, self.now() if self.gpu else ended))
 
     def enter(self, part: str | None) -> None:
         if part is None:
@@ -210,16 +218,14 @@ class Watch:
         self.mark()
 
     def begin(self) -> None:
-        if self.gpu:
-            torch.cuda._sleep(AHEAD)
         self.mark()
 
     def end(self) -> None:
         self.mark()
         if self.gpu:
             torch.cuda.synchronize()
-        for (part, start), (_, stop) in itertools.pairwise(self.marks):
-            self.spent[part] = self.spent.get(part, 0.0) + (start.elapsed_time(stop) if self.gpu else stop - start)
+        for (part, _, began), (_, ended, _) in itertools.pairwise(self.marks):
+            self.spent[part] = self.spent.get(part, 0.0) + (began.elapsed_time(ended) if self.gpu else ended - began)
         self.marks.clear()
 
     def shares(self) -> dict[str, float]:

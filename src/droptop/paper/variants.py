@@ -31,6 +31,7 @@ class Comparison:
     percent_of: Literal["variant", "droptop"]  # what the paper divides by
     paper_sets: Sequence[tuple[str, str]]
     paper_methods: Sequence[str]
+    suffix: str = ""  # of its files
 
     def table(self, found: Found) -> Table:
         methods = found.scope.methods
@@ -62,7 +63,7 @@ class Comparison:
             f"Percent, mean ± standard error over n seeds, of each seed's mean over: {over}. A difference is the "
             "variant minus DropTop, paired by seed, with its 95% interval and two-sided p-value; **bold** where "
             f"p < 0.05 (in the CSV also corrected, p_holm). Worse by: in percent of the {self.divisor}'s own figure, "
-            "as the paper's is.", *notes])
+            "as the paper's is.", *notes], self.suffix)
 
     @property
     def divisor(self) -> str:
