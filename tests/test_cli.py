@@ -1,8 +1,11 @@
 """The real command, as a person types it."""
 
+import importlib
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 
 import matplotlib.pyplot as plt
@@ -11,6 +14,7 @@ import torch
 from PIL import Image
 
 from droptop.cli import main
+from droptop.cli.main import COMMANDS, USAGE
 from droptop.config import configure
 from droptop.engine.build import build_learner, build_stream
 from droptop.report.figures import shortcut_shares
@@ -256,3 +260,27 @@ def test_help(args):
     done = droptop(*args.split())
     assert done.returncode == 0
     assert "droptop" in done.stdout
+
+
+def test_help_does_not_wait_for_torch():
+    code = ("import sys, droptop\nfrom droptop.cli import main\n"
+            "assert [main([word]) for word in ('--help', '--version', 'runn')] == [0, 0, 2]\n"
+            "assert 'torch' not in sys.modules")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("droptop: unknown command runn: there are run, compare, resume,")
+
+
+def test_ctrl_c_while_a_command_is_loaded(monkeypatch, capsys):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["droptop.cli.main"], "import_module", interrupted)
+    assert main(["run", "--out", "nowhere"]) == 130
+    assert capsys.readouterr().err == "droptop: interrupted\n"
+
+
+def test_every_command_is_where_it_is_said_to_be():
+    for name, file in COMMANDS.items():
+        assert callable(getattr(importlib.import_module(f"droptop.cli.{file}"), name))
+        assert f"\n  {name} " in USAGE

@@ -1,4 +1,5 @@
-"""The command line: a file a command, found by its first word.
+"""The command line: a file a command, found by its first word and imported when it is called, since torch takes
+seconds to load.
 
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
@@ -7,24 +8,12 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
-from typing import get_args
+from importlib import import_module
 
 from rich.console import Console
 
-from droptop import api
-from droptop.cli import flags
-from droptop.cli.bench import bench
-from droptop.cli.data import data
-from droptop.cli.export import export
-from droptop.cli.paper import paper
-from droptop.cli.predict import predict
-from droptop.cli.report import report
-from droptop.cli.study import results, status, sweep
-from droptop.config import Config
-from droptop.engine.run import Command, finished, load
+from droptop import __version__
 from droptop.errors import BadRequest, DroptopError
-from droptop.report import bars, progress, tables
 
 USAGE = """\
 usage: droptop COMMAND ...
@@ -58,8 +47,10 @@ usage: droptop COMMAND ...
 """
 
 
-COMMANDS = {"predict": predict, "export": export, "sweep": sweep, "status": status, "results": results,
-            "report": report, "paper": paper, "data": data, "bench": bench}
+# The file that each is in, by the same name as itself.
+COMMANDS = {"run": "run", "compare": "run", "resume": "run", "predict": "predict", "export": "export", "sweep": "study",
+            "status": "study", "results": "study", "report": "report", "paper": "paper", "data": "data",
+            "bench": "bench"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,76 +60,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         console = Console(width=140)  # a log has no edge to wrap at
     warnings.simplefilter("once")
     warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
-    out: Path | None = None
     try:
-        if args and args[0] in COMMANDS:
-            return COMMANDS[args[0]](args[1:], console)
-        command, config, out, fresh = request(args)
-        return serve(command, config, out, fresh, console)
+        return serve(args, console)
     except BadRequest as error:
-        return complain(str(error), 2)
-    except KeyboardInterrupt:
-        return complain(f"interrupted{_how_to_go_on(out)}", 130)
+        return complain(str(error), error, 2)
+    except KeyboardInterrupt as error:
+        return complain("interrupted", error, 130)
     except DroptopError as error:
-        return complain(f"{error}{_how_to_go_on(out) if error.resumable else ''}", 1)
+        return complain(str(error), error, 1)
     except BrokenPipeError:  # `droptop ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return complain(f"{place}{error.strerror or error}{_how_to_go_on(out)}", 1)
+        return complain(f"{place}{error.strerror or error}", error, 1)
 
 
-def complain(text: str, code: int) -> int:
-    print(f"droptop: {text}", file=sys.stderr)
-    return code
-
-
-def _how_to_go_on(out: Path | None) -> str:
-    return f"; `droptop resume {out}` continues" if out is not None and (out / "config.toml").exists() else ""
-
-
-def serve(command: Command, config: Config, out: Path, fresh: bool, console: Console) -> int:
-    """Runs what was asked for and prints the answer."""
-    if not fresh and finished(command, config, out):
-        console.print(f"{out} is finished: nothing to resume", highlight=False, markup=False)
-    with bars.decoding(), progress.listener(console) as listener:
-        result = (api.start if fresh else api.carry_on)(command, config, out, listener)
-    console.print()
-    if command == "compare":
-        console.print(tables.compare_table(result))
-        console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
-    else:
-        console.print(tables.run_table(result))
-    console.print(f"results in {out}, pictures in {out / 'figures'}; `droptop report {out}` makes one page of them",
-                  highlight=False, markup=False, soft_wrap=True)
-    return 0
-
-
-# -- What is asked for ------------------------------------------------------------------------------------------------
-
-
-def request(args: list[str]) -> tuple[Command, Config, Path, bool]:
-    """Command, configuration, folder, and whether that folder is a new one."""
+def serve(args: list[str], console: Console) -> int:
+    """Calls the command that is asked for."""
     if not args or args[0] in ("-h", "--help"):
         print(USAGE, end="")
-        raise SystemExit(0 if args else 2)
-    if args[0] == "--version":
-        from droptop import __version__
-
-        print(f"droptop {__version__}")
-        raise SystemExit(0)
+        return 0 if args else 2
     name, *rest = args
-    if name == "resume":
-        if rest and rest[0] in ("-h", "--help"):
-            print("usage: droptop resume FOLDER\n\ncontinues a run or comparison from where it stopped")
-            raise SystemExit(0)
-        if len(rest) != 1 or rest[0].startswith("-"):
-            raise BadRequest("resume takes one folder: droptop resume runs/first")
-        out = Path(rest[0])
-        return *load(out), out, False
-    if name not in get_args(Command):
-        known = ", ".join(["run", "compare", "resume", *COMMANDS])
-        raise BadRequest(f"unknown command {name}: there are {known}")
-    command: Command = "run" if name == "run" else "compare"
-    return command, *flags.parse(command, rest), True
+    if name == "--version":
+        print(f"droptop {__version__}")
+        return 0
+    if name not in COMMANDS:
+        raise BadRequest(f"unknown command {name}: there are {', '.join(COMMANDS)}")
+    command = getattr(import_module(f"droptop.cli.{COMMANDS[name]}"), name)
+    return int(command(rest, console))
+
+
+def complain(text: str, error: BaseException, code: int) -> int:
+    """Says what is wrong in one line, with whatever was noted about the error on its way here."""
+    print("; ".join([f"droptop: {text}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+    return code

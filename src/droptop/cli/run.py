@@ -1,0 +1,66 @@
+"""`droptop run | compare | resume`: train one arm, or two on the same seeds, or go on with either."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from droptop import api
+from droptop.cli import flags
+from droptop.config import Config
+from droptop.engine.run import Command, finished, load
+from droptop.errors import BadRequest, DroptopError
+from droptop.report import bars, progress, tables
+
+
+def run(args: list[str], console: Console) -> int:
+    return begin("run", args, console)
+
+
+def compare(args: list[str], console: Console) -> int:
+    return begin("compare", args, console)
+
+
+def resume(args: list[str], console: Console) -> int:
+    if args and args[0] in ("-h", "--help"):
+        print("usage: droptop resume FOLDER\n\ncontinues a run or comparison from where it stopped")
+        return 0
+    if len(args) != 1 or args[0].startswith("-"):
+        raise BadRequest("resume takes one folder: droptop resume runs/first")
+    out = Path(args[0])
+    command, config = load(out)
+    if finished(command, config, out):
+        console.print(f"{out} is finished: nothing to resume", highlight=False, markup=False)
+    return serve(command, config, out, False, console)
+
+
+def begin(command: Command, args: list[str], console: Console) -> int:
+    config, out = flags.parse(command, args)
+    return serve(command, config, out, True, console)
+
+
+def serve(command: Command, config: Config, out: Path, fresh: bool, console: Console) -> int:
+    """Runs what was asked for and prints the answer."""
+    with resumable(out), bars.decoding(), progress.listener(console) as listener:
+        result = (api.start if fresh else api.carry_on)(command, config, out, listener)
+    console.print()
+    if command == "compare":
+        console.print(tables.compare_table(result))
+        console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
+    else:
+        console.print(tables.run_table(result))
+    console.print(f"results in {out}, pictures in {out / 'figures'}; `droptop report {out}` makes one page of them",
+                  highlight=False, markup=False, soft_wrap=True)
+    return 0
+
+
+@contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """Errors that leave something to go on with say how."""
+    try:
+        yield
+    except (KeyboardInterrupt, DroptopError, OSError) as error:
+        if getattr(error, "resumable", True) and (out / "config.toml").exists():
+            error.add_note(f"`droptop resume {out}` continues")
+        raise

@@ -1,0 +1,23 @@
+"""What `import droptop` gives."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import droptop
+
+
+def test_public_names_are_where_they_are_said_to_be():
+    """Type checkers read one list, Python another."""
+    tree = ast.parse(Path(droptop.__file__).read_text())
+    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    checked = {(node.module.removeprefix("droptop."), name.name) for node in block.body for name in node.names}
+    assert checked == {(home, name) for home, names in droptop.HOMES.items() for name in names}
+    assert sorted(droptop.__all__) == sorted(name for _, name in checked)
+    assert set(droptop.__all__) <= set(dir(droptop))
+    for home, name in checked:
+        assert getattr(droptop, name) is getattr(importlib.import_module(f"droptop.{home}"), name)
+    with pytest.raises(AttributeError, match="has no attribute 'atach'"):
+        droptop.atach  # noqa: B018
