@@ -45,3 +45,20 @@ def test_compare_json():
     assert list(result["arms"]) == ["none", "droptop"]
     assert result["effects"]["t"].keys() == {"A_avg"}
     assert result["effects"]["t"]["A_avg"]["diff"] == 6.0
+
+
+def test_words_go_by_p_values_corrected_for_the_number_of_test_sets():
+    def arm(debias, values):
+        return {"debias": debias, "tests": {test: {"A_avg": own} | ({"contradict": own} if test == "b" else {})
+                                            for test, own in values.items()}}
+
+    plain = {"a": [50.0, 60.0, 55.0], "b": [50.0, 60.0, 55.0], "c": [50.0, 60.0, 55.0]}
+    better = {"a": [51.0, 61.1, 56.2], "b": [52.0, 63.0, 56.5], "c": [49.0, 62.0, 56.0]}
+    effects = compare(arm("none", plain), arm("droptop", better))["effects"]
+    ps = {test: stats.ttest_rel(better[test], plain[test]).pvalue for test in plain}
+    assert ps["a"] < ps["b"] < 0.05 < ps["c"]
+    assert effects["a"]["A_avg"]["p_holm"] == pytest.approx(3 * ps["a"])
+    assert effects["b"]["A_avg"]["p_holm"] == pytest.approx(2 * ps["b"])
+    assert effects["b"]["contradict"]["p_holm"] == pytest.approx(ps["b"])  # the only set that has it
+    assert verdict("A_avg", effects["a"]["A_avg"]) == "better"
+    assert verdict("A_avg", effects["b"]["A_avg"]) == "no significant difference"  # though p itself is below 0.05

@@ -28,7 +28,8 @@ def p_text(p: float | None) -> str:
 def effect_cells(effect: Effect) -> list[str]:
     diff, interval = effect["diff"], effect["ci95"]
     return ["-" if diff is None else f"{diff:+.1f}",
-            "-" if interval is None else f"{interval[0]:+.1f} .. {interval[1]:+.1f}", p_text(effect["p"])]
+            "-" if interval is None else f"{interval[0]:+.1f} .. {interval[1]:+.1f}", p_text(effect["p"]),
+            *([p_text(effect["p_holm"])] if "p_holm" in effect else [])]
 
 
 def heading(summary: dict[str, Any]) -> str:
@@ -48,8 +49,8 @@ def run_table(summary: dict[str, Any]) -> Table:
 
 def compare_table(comparison: dict[str, Any]) -> Table:
     plain, debiased = comparison["arms"].values()
-    table = Table("test set", "", plain["debias"], debiased["debias"], "difference", "95% interval", "p", "",
-                  title=heading(plain) + " (percent, mean ± standard error; F_last: lower is better)")
+    table = Table("test set", "", plain["debias"], debiased["debias"], "difference", "95% interval", "p",
+                  "p (Holm)", "", title=heading(plain) + " (percent, mean ± standard error; F_last: lower is better)")
     for test, effects in comparison["effects"].items():
         for figure, effect in effects.items():
             table.add_row(test if figure == "A_avg" else "", NAMES.get(figure, figure),
@@ -88,12 +89,14 @@ def answer(comparison: dict[str, Any]) -> list[str]:
     """Does debiasing help on this stream? One sentence a test set."""
     debias = list(comparison["arms"])[1]
     words = {"better": f"{debias} helps", "worse": f"{debias} hurts"}
-    lines = []
+    lines, sets = [], len(comparison["effects"])
+    corrected = f", corrected for {sets} test sets" if sets > 1 else ""
     for test, effects in comparison["effects"].items():
         effect = effects["A_avg"]
         word = verdict("A_avg", effect)
-        diff, interval, p = effect_cells(effect)
-        spread = f" (95% interval {interval}, p {p if p.startswith('<') else '= ' + p})" if effect["ci95"] else ""
+        diff, interval, *_, p = effect_cells(effect)
+        p = p if p.startswith("<") else f"= {p}"
+        spread = f" (95% interval {interval}, p {p}{corrected})" if effect["ci95"] else ""
         lines.append(f"{test}: {words.get(word, word)}, {diff} points of A_avg{spread}")
     dropped = comparison["arms"][debias].get("dropped")
     if dropped:

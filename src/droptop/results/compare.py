@@ -1,6 +1,6 @@
 """Did it help? Paired comparison of two arms over the same seeds."""
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats would add half a second to every start
@@ -16,6 +16,7 @@ class Effect(TypedDict):
     diff: float | None
     ci95: list[float] | None
     p: float | None
+    p_holm: NotRequired[float | None]  # corrected for the number of test sets
 
 
 def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Effect:
@@ -51,12 +52,16 @@ def compare(plain: dict[str, Any], debiased: dict[str, Any]) -> dict[str, Any]:
     effects = {test: {figure: paired_effect(values, debiased["tests"][test][figure])
                       for figure, values in figures.items() if figure not in CURVES}
                for test, figures in plain["tests"].items()}
+    for figure in {figure for own in effects.values() for figure in own}:
+        family = [own[figure] for own in effects.values() if figure in own]
+        for effect, p in zip(family, holm([effect["p"] for effect in family])):
+            effect["p_holm"] = p
     return {"arms": {"none": plain, debiased["debias"]: debiased}, "effects": effects}
 
 
 def verdict(figure: str, effect: Effect) -> str:
-    """What may be said of an effect, in a word or two."""
-    diff, p = effect["diff"], effect["p"]
+    """What may be said of an effect, in a word or two; by the corrected p-value, where it has one."""
+    diff, p = effect["diff"], effect.get("p_holm", effect["p"])
     if diff is None:
         return "not measured"
     if p is None:

@@ -34,16 +34,17 @@ def describe_comparison(page: Page, both: list[Arm], done: list[int]) -> None:
     page.findings = tables.answer(comparison)
     if len(done) < len(both[0].config.seeds):
         page.findings.append(f"so far, from {counted(len(done), 'seed')} that both arms have finished")
-    rows: list[Row] = [[test, own["A_avg"]["diff"], *(own["A_avg"]["ci95"] or (None, None)), own["A_avg"]["p"],
+    rows: list[Row] = [[test, own["A_avg"]["diff"], *(own["A_avg"]["ci95"] or (None, None)), own["A_avg"]["p_holm"],
                         words[test], len(done)] for test, own in effects.items()]
     note = f"The difference in average accuracy of {counted(len(done), 'paired seed')}"
-    note += " and its 95% interval; filled where p < 0.05." if len(done) > 1 else "; one seed has no interval."
+    note += (" and its 95% interval; filled where p < 0.05, corrected for the number of test sets." if len(done) > 1
+             else "; one seed has no interval.")
     page.answer = Section("answer", "The effect of debiasing", note,
                           ["test", "diff", "low", "high", "p", "verdict", "seeds"], rows,
                           [Chart(page.headline, charts.effects(list(effects)))])
     plain, debiased = comparison["arms"].values()
     page.tables = [Table("All figures", ["test set", "figure", *(arm.name for arm in both), "difference",
-                                         "95% interval", "p", ""],
+                                         "95% interval", "p", "p (Holm)", ""],
                          [[test, tables.NAMES.get(figure, figure), tables.mean_error(plain["tests"][test][figure]),
                            tables.mean_error(debiased["tests"][test][figure]), *tables.effect_cells(effect),
                            verdict(figure, effect)]
