@@ -12,12 +12,14 @@ import droptop
 def test_public_names_are_where_they_are_said_to_be():
     """Type checkers read one list, Python another."""
     tree = ast.parse(Path(droptop.__file__).read_text())
-    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    block = next(node for node in tree.body if isinstance(node, ast.If))
     checked = {(node.module.removeprefix("droptop."), name.name) for node in block.body for name in node.names}
-    assert checked == {(home, name) for home, names in droptop.HOMES.items() for name in names}
+    assert checked == {(home, name) for home, names in droptop._HOMES.items() for name in names}
     assert sorted(droptop.__all__) == sorted(name for _, name in checked)
     assert set(droptop.__all__) <= set(dir(droptop))
     for home, name in checked:
         assert getattr(droptop, name) is getattr(importlib.import_module(f"droptop.{home}"), name)
+    modules = {path.stem for path in Path(droptop.__file__).parent.iterdir()}
+    assert not modules & set(droptop.__all__)  # importing such a module would hide the name
     with pytest.raises(AttributeError, match="has no attribute 'atach'"):
         droptop.atach  # noqa: B018

@@ -4,7 +4,7 @@ Names are fetched when they are first used: importing torch takes seconds, and `
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.api import compare, resume, run
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 
 __version__ = "0.1.0"
 
-HOMES = {  # names by the module that has them
+_HOMES = {  # names by the module that has them
     "api": ("compare", "resume", "run"),
     "attached": ("Attached", "attach"),
     "config": ("configure",),
@@ -50,13 +50,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    for home, names in HOMES.items():
-        if name in names:
-            globals()[name] = value = getattr(import_module(f"droptop.{home}"), name)
-            return value
-    raise AttributeError(f"module 'droptop' has no attribute {name!r}")
+if not TYPE_CHECKING:  # which would otherwise take any name for one that is there
+
+    def __getattr__(name):
+        for home, names in _HOMES.items():
+            if name in names:
+                globals()[name] = value = getattr(import_module(f"droptop.{home}"), name)
+                return value
+        raise AttributeError(f"module 'droptop' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

@@ -97,8 +97,20 @@ def test_what_is_there_is_shown_without_running(engine, tmp_path, capsys, monkey
     assert (out / "table1.md").read_text() == page
     assert (out / book.NAME).read_text() == noted
     assert len(engine.ran) == 3
-    order = cook.take(find("table1"), tmp_path / "none", {"root": str(tmp_path)}, run=False)
-    assert order.scope.data == find("table1").data  # whether or not they are on this disk
+    assert cook.take(find("table1"), tmp_path / "none", {}, run=False).scope.data == find("table1").data
+    both = replace(find("table1"), quick_data=("fashion-sticker", "fashion"))
+    order = cook.take(both, out, {"data": ""}, run=False)  # as if none had been named
+    assert (order.scope.data, order.left_out) == (("fashion",), ("nothing of fashion-sticker is there",))
+
+
+def test_notes_without_cells_are_nothing_to_show(tmp_path, capsys):
+    """As where somebody deleted the cells."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "features.json").write_text(json.dumps({"a": 1}))
+    (out / book.NAME).write_text(json.dumps({"features": {"asked": {"data": "fashion"}, "runs": []}}))
+    assert paper("features", "--no-run", "--out", out) == 2
+    assert "has no finished cell of features" in capsys.readouterr().err
 
 
 def test_a_quick_folder_need_not_stay_quick(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import ttest_rel
 from droptop.config import configure
 from droptop.debias.intensity import Intensity, IntensityConfig
 from droptop.paper import claims, cook, every_recipe
-from droptop.paper.found import Found, average, difference, mean, relative
+from droptop.paper.found import Found, average, difference, mean, paired, relative
 from droptop.paper.recipe import Scope
 from droptop.paper.recipes import readings, tables, validity
 from droptop.paper.write import Heading, write
@@ -235,15 +236,18 @@ def test_readings_that_are_the_default_have_no_row():
 
 
 @pytest.mark.parametrize("name", ["readings", "sensitivity"])
-def test_every_test_set_is_shown(name, tmp_path):
-    """Also those on which shortcuts cannot be trusted, each in a figure or a part of one."""
+def test_biased_and_unbiased_sets_are_shown(name, tmp_path):
+    """Each in a figure or a part of one; whichever cells are there."""
     recipe = RECIPES[name]
-    found = Found(recipe, Scope(("er",), ("fashion-sticker",), 2), tmp_path)
-    invent(found)
+    whole = Scope(("er", "derpp"), ("fashion-sticker",), 2)
+    invent(Found(recipe, replace(whole, methods=("derpp",)), tmp_path))
+    found = Found(recipe, whole, tmp_path)
     files = write(recipe.show(found), Heading("", [], []), tmp_path, name)
     page = (tmp_path / f"{name}.md").read_text()
     for test in TESTS["fashion-sticker"]:
-        assert page.count(f"| fashion-sticker, {test}") == 1
+        assert page.count(f"| fashion-sticker, {test}") == (1 if name == "readings" else 2)
+    assert re.search(r"\| DER\+\+, as it is \| A_avg .* \d\d\.\d ± \d" if name == "readings" else
+                     r"fashion-sticker, removed, DER\+\+ \| none \|  \| \d\d\.\d ± \d", page)
     suffixes = ("",) if name == "readings" else ("", "-removed", "-random")
     drawn = {f"{name}{suffix}.png" for suffix in suffixes}
     assert {file.name for file in files if file.suffix == ".png"} == drawn
@@ -260,6 +264,18 @@ def test_files_of_a_stream_are_named_alike_whichever_comes_first():
     names = {claims.suffix(Found(RECIPES["maps"], Scope(("er",), data, 2), None), "split-imagenet9:only_fg")
              for data in (("fashion", "split-imagenet9:only_fg"), ("split-imagenet9:only_fg", "fashion"))}
     assert names == {"split-imagenet9-only-fg"}
+
+
+def test_arms_are_shown_of_the_seeds_that_both_have(tmp_path):
+    recipe, scope = RECIPES["table1"], Scope(("er",), ("fashion",), 3)
+    found = Found(recipe, scope, tmp_path)
+    invent(found)
+    own = {"data": "fashion", "method": "er"}
+    (seed_folder(found.run(own | {"debias": "droptop"}), 1) / "result.json").unlink()
+    [table] = cook.exhibits(Found(recipe, scope, tmp_path))
+    plain = found.series(own | {"debias": "none"}, "clean", "A_avg")
+    assert (table.rows[0][6].mean, table.rows[0][6].n) == (pytest.approx((plain[0] + plain[2]) / 2), 2)
+    assert paired({1: 2.0}, {}) == ({1: 2.0}, {})
 
 
 def test_figures_of_series():

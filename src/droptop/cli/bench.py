@@ -105,5 +105,7 @@ def bench(args: list[str], console: Console) -> int:
         tell(baseline(options.data, options.steps, chosen))
     measure(options.data, methods, options.debias, [int(count) for count in options.seeds.split(",")], engines,
             options.steps, chosen, tell)
+    if options.out is not None:
+        write_json(options.out, about | {"rows": rows})
     console.print(tables.bench_table(rows, options.data, options.steps))
     return 0

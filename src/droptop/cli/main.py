@@ -47,7 +47,7 @@ usage: droptop COMMAND ...
 """
 
 
-# The file that each is in, by the same name as itself.
+# By command, the module of droptop.cli that has a function of its name.
 COMMANDS = {"run": "run", "compare": "run", "resume": "run", "predict": "predict", "export": "export", "sweep": "study",
             "status": "study", "results": "study", "report": "report", "paper": "paper", "data": "data",
             "bench": "bench"}

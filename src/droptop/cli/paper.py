@@ -26,7 +26,7 @@ usage: droptop paper NAME --out FOLDER ...
   NAME    runs what is missing of it, and writes it beside the paper's figures as Markdown, CSV, LaTeX, PNG and PDF
             droptop paper table1 --seeds 10 --methods er,derpp --data split-cifar10 --out runs/table1
             droptop paper table1 --quick --out runs/look
-            droptop paper table1 --out runs/table1 --no-run     what is there, also on a machine without the GPU or data
+            droptop paper table1 --out runs/table1 --no-run     writes what is there, also on a machine without the GPU
 
 A folder that was interrupted goes on where it was: droptop paper table1 --out runs/table1
 """
@@ -61,7 +61,7 @@ class PaperOptions(EngineOptions):
     parallel: int | None = None
     """Seeds in flight on a GPU at once."""
     run: bool = True
-    """Run what is missing; --no-run shows what is there."""
+    """Run what is missing; --no-run writes tables and figures of what is there."""
     set: str | None = None
     """More options of every cell: --set lr=0.03,width=20."""
 
@@ -101,9 +101,10 @@ def paper(args: list[str], console: Console) -> int:
     except KeyboardInterrupt:
         interrupted, found = True, cook.look(order)
     done = sum(len(seeds) for seeds in found.results.values())
-    if not (options.run or done or len(found.notes)):
+    shows = bool(done) or (not found.configs and (options.run or len(found.notes) > 0))
+    if not (options.run or shows):
         raise BadRequest(f"--no-run shows what is there; {options.out} has no finished cell of {recipe.name}")
-    if done or not found.configs:
+    if shows:
         exhibits = cook.exhibits(found)
         files = write.write(exhibits, cook.heading(order, found), options.out, recipe.name)
         wide = console if console.is_terminal else Console(width=WIDE)

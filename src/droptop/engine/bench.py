@@ -26,20 +26,23 @@ from droptop.streams import Position, Source, Stream
 Engine = Literal["graphs", "eager"]
 LAP = 6  # steps between readings, a whole number of periods: the probe comes every few steps
 WARM_UP = 2  # laps
-AHEAD = 40_000_000  # cycles that a GPU is kept waiting while a part of a step is queued, so that no gaps are measured
+CYCLES = 2_000_000_000  # of a GPU in a second, or more
 
 
 def measure(data: str, methods: list[str], debias: str, seeds: list[int], engines: Sequence[Engine], steps: int,
             options: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Tells a row for every method, arm, engine and number of seeds."""
+    """Tells a row for every method, arm, engine and number of seeds; the shares of a step come into it later."""
     prepare(options["device"], deterministic=False)
     for method, arm in itertools.product(methods, ("none", debias)):
         config = configure(data, method, arm, **suited(options, method, arm))
-        rows = [{"method": method, "debias": arm, "engine": engine, **row} for engine in engines
-                for row in race(config, engine, seeds, steps)]
+        rows = []
+        for engine in engines:
+            for row in race(config, engine, seeds, steps):
+                rows.append({"method": method, "debias": arm, "engine": engine, **row})
+                tell(rows[-1])
         shares = phases(config)  # after the race, which says how long it took to be ready, compiling included
         for row in rows:
-            tell(row | {"shares": shares})
+            row["shares"] = shares
 
 
 def suited(options: dict[str, Any], method: str, arm: str) -> dict[str, Any]:
@@ -156,8 +159,9 @@ def phases(config: Config, steps: int = LAP) -> dict[str, float]:
         runner = Again(learner, resident(stream, learner.device), Position(), 2 * steps)
         positions = [Position(0, step % stream.steps(0)) for step in range(steps)]
         for position in positions:
+            started = time.perf_counter()
             runner.advance(position)
-        watch = Watch(learner)
+        watch = Watch(learner, time.perf_counter() - started)
         for position in positions:
             watch.begin()
             runner.advance(position)
@@ -166,10 +170,12 @@ def phases(config: Config, steps: int = LAP) -> dict[str, float]:
 
 
 class Watch:
-    """Stop watches on a learner's parts: each moment belongs to the innermost part at work."""
+    """Stop watches on a learner's parts: each moment belongs to the innermost part at work. On a GPU every part begins
+    after a pause as long as the host takes for a step, so that it is queued before it runs and no gaps are measured
+    (but for parts of more than some thousand kernels, which do not fit into the queue)."""
 
-    def __init__(self, learner: Learner) -> None:
-        self.gpu = learner.device.type == "cuda"
+    def __init__(self, learner: Learner, pause: float) -> None:
+        self.gpu, self.pause = learner.device.type == "cuda", round(CYCLES * pause)
         self.stack: list[str] = []
         self.marks: list[tuple[str, Any, Any]] = []  # what begins, when what was before it ended, when it began
         self.spent: dict[str, float] = {}
@@ -207,7 +213,7 @@ class Watch:
         """One part ends here and another begins, on a GPU after a pause that belongs to neither."""
         ended = self.now()
         if self.gpu:
-            torch.cuda._sleep(AHEAD)
+            torch.cuda._sleep(self.pause)
         self.marks.append((self.stack[-1] if self.stack else "rest", ended, self.now() if self.gpu else ended))
 
     def enter(self, part: str | None) -> None:

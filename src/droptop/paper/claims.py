@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from droptop.paper import quoted
 from droptop.paper.exhibits import ITALICS, UNQUOTED, VERDICT, Column, Percent, Table, Value
-from droptop.paper.found import Found, difference, mean, relative
+from droptop.paper.found import Found, difference, mean, paired, relative
 from droptop.paper.verdict import Word, gap, together, word
+from droptop.study.grid import folder_name
 
 METHODS = {"er": "ER", "derpp": "DER++", "mir": "MIR", "gss": "GSS", "aser": "ASER", "l2p": "L2P",
            "dualprompt": "DualPrompt"}
@@ -42,8 +43,12 @@ def set_name(data: str, test: str) -> str:
 
 def suffix(found: Found, data: str) -> str:
     """What sets the files of one stream apart where there are several; the same for each, whichever comes first."""
-    plain = "".join(letter if letter.isalnum() else "-" for letter in data)
-    return "" if len(found.scope.data) == 1 else plain
+    return "" if len(found.scope.data) == 1 else file_name(data)
+
+
+def file_name(text: str) -> str:
+    """A name as a part of a file's."""
+    return "".join(letter if letter.isalnum() else "-" for letter in text)
 
 
 def place(data: str, test: str, figure: str) -> quoted.Place:
@@ -52,17 +57,25 @@ def place(data: str, test: str, figure: str) -> quoted.Place:
 
 
 def tests_of(found: Found, cell: dict[str, str], sets: Sequence[tuple[str, str]]) -> list[str]:
-    """The test sets to show of a cell's stream: the paper's, or all where it has none of them."""
-    there = found.tests(cell)
-    known = [test for data, test in sets if data == STANDS_FOR.get(cell["data"], cell["data"])]
+    """The test sets to show of a cell's stream."""
+    return known_tests(cell["data"], found.tests(cell), sets)
+
+
+def known_tests(data: str, there: list[str], sets: Sequence[tuple[str, str]]) -> list[str]:
+    """Those of a stream's test sets that are among these, or all where none is."""
+    known = [test for name, test in sets if name == STANDS_FOR.get(data, data)]
     return [test for test in known if test in there] or there
 
 
-def both_kinds(found: Found) -> list[tuple[str, str]]:
-    """Streams and their test sets, first where shortcuts can be trusted, then where they cannot."""
-    cells = [{"data": data, "method": found.scope.methods[0], "debias": "none"} for data in found.scope.data]
-    return [(cell["data"], test) for cell in cells
-            for test in tests_of(found, cell, (*BIASED, *UNBIASED)) or ["clean"]]
+def shown_sets(found: Found) -> list[tuple[str, str]]:
+    """Streams with their test sets, of whatever cells are there: first the paper's biased ones, then its unbiased ones;
+    or all where it has none of them."""
+    sets = []
+    for data in found.scope.data:
+        there = {test: None for config in found.configs if config.options.data == data
+                 for result in found.results[folder_name(config)].values() for test in result["tests"]}
+        sets += [(data, test) for test in known_tests(data, list(there), (*BIASED, *UNBIASED))]
+    return sets
 
 
 def stand_in_notes(streams: Sequence[str]) -> list[str]:
@@ -103,8 +116,8 @@ def claim_row(found: Found, data: str, test: str, method: str, figure: str) -> t
     """One figure of both arms, as the paper has it and as measured; the verdict where the paper says something."""
     where = place(data, test, figure)
     before, after = (quoted.figure(method, arm, where) for arm in ("none", "droptop"))
-    plain, debiased = (found.series({"data": data, "method": method, "debias": arm}, test, figure)
-                       for arm in ("none", "droptop"))
+    plain, debiased = paired(*(found.series({"data": data, "method": method, "debias": arm}, test, figure)
+                               for arm in ("none", "droptop")))
     effect = difference(plain, debiased)
     paper = gap(before, after)
     verdict = None if paper is None else word(paper, effect)

@@ -75,7 +75,9 @@ def take(recipe: Recipe, out: Path, given: dict[str, Any], run: bool = True) -> 
     scope = Scope(methods, data or (recipe.quick_data if quick else recipe.data), seeds, quick, options)
     check_names(recipe, scope, settings(asked.get("set", "")))
     order = Order(recipe, out, asked, scope)
-    return available(order) if run and not data else order
+    if data:
+        return order
+    return available(order) if run else begun(order)
 
 
 def check_names(recipe: Recipe, scope: Scope, wanted: dict[str, Any]) -> None:
@@ -100,6 +102,15 @@ def available(order: Order) -> Order:
     if not kept and why:
         raise BadRequest(why[0])
     return replace(order, scope=replace(order.scope, data=tuple(kept)), left_out=tuple(why))
+
+
+def begun(order: Order) -> Order:
+    """The order without the streams of which no cell is done, unless there is none of any."""
+    there = [name for name in order.scope.data
+             if any(look(replace(order, scope=replace(order.scope, data=(name,)))).results.values())]
+    kept = tuple(there) or order.scope.data
+    why = tuple(f"nothing of {name} is there" for name in order.scope.data if name not in kept)
+    return replace(order, scope=replace(order.scope, data=kept), left_out=why)
 
 
 def root_of(scope: Scope) -> Path | None:

@@ -82,6 +82,14 @@ class Found:
         return {seed: value for seed, value in values.items() if value is not None}
 
 
+def paired(before: Series, after: Series) -> tuple[Series, Series]:
+    """Both, of the seeds that both have; as they are where one has none yet."""
+    seeds = [seed for seed in before if seed in after]
+    if not seeds:
+        return before, after
+    return {seed: before[seed] for seed in seeds}, {seed: after[seed] for seed in seeds}
+
+
 def average(series: Iterable[Series]) -> Series:
     """The mean of several by seed, of those seeds that all of them have."""
     several = list(series)

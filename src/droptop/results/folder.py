@@ -27,6 +27,7 @@ from typing import Any, BinaryIO
 
 import torch
 
+from droptop import __version__
 from droptop.checkpoint import write_atomic
 from droptop.config import Config
 from droptop.errors import BadRequest, DroptopError
@@ -48,8 +49,6 @@ def seed_folder(run: Path, seed: int) -> Path:
 @lru_cache
 def environment(device: str, threads: int) -> dict[str, Any]:
     """What a run's bits depend on besides its configuration."""
-    from droptop import __version__  # which is there also where we are not installed, but on the path
-
     def installed(name: str) -> str | None:
         try:
             return version(name)

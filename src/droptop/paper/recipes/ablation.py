@@ -42,7 +42,8 @@ DESIGN = Comparison("DropTop and other designs of it", DESIGNS, BIASED, ("A_avg"
                     lambda method, variant, figure: quoted.DESIGN[DESIGN_NAMES[variant]][figure],
                     lambda method, variant, figure: quoted.DEGRADED[DESIGN_NAMES[variant]][figure], "droptop",
                     (quoted.CIFAR_10,), ("er",))
-DESIGN_UNBIASED = replace(DESIGN, title="The same where shortcuts cannot be trusted", sets=UNBIASED, suffix="unbiased")
+DESIGN_UNBIASED = replace(DESIGN, title="DropTop and other designs of it, where shortcuts cannot be trusted",
+                          sets=UNBIASED, suffix="unbiased")
 
 
 def cells(comparison: Comparison) -> Callable[[Scope], list[Block]]:

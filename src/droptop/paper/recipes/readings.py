@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from droptop.paper import quoted
-from droptop.paper.claims import METHODS, both_kinds, place, set_name, stand_in_notes
+from droptop.paper.claims import METHODS, place, set_name, shown_sets, stand_in_notes
 from droptop.paper.exhibits import ITALICS, Column, Difference, Exhibit, Figure, Mean, Table, Value
-from droptop.paper.found import Found, difference, mean
+from droptop.paper.found import Found, difference, mean, paired
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
 from droptop.paper.recipes.tables import REPLAY
 from droptop.paper.verdict import gap
@@ -73,7 +73,7 @@ def study(scope: Scope) -> list[Block]:
 
 def show(found: Found) -> list[Exhibit]:
     rows: list[list[Value]] = []
-    for data, test in both_kinds(found):
+    for data, test in shown_sets(found):
         for number, (name, (cell, base)) in enumerate(rows_of(found, data).items()):
             for figure in FIGURES:
                 plain, debiased, effect, moved = measured(found, cell, base, test, figure)
@@ -106,7 +106,7 @@ def measured(found: Found, cell: Cell, base: Cell, test: str,
              figure: str) -> tuple[Mean, Mean, Difference, list[Difference | None]]:
     """Both arms, what DropTop changes, and by how much the reading moves each arm from the default: None where it is
     the same run."""
-    plain, debiased = (found.series(cell | {"debias": arm}, test, figure) for arm in ARMS)
+    plain, debiased = paired(*(found.series(cell | {"debias": arm}, test, figure) for arm in ARMS))
     moved: list[Difference | None] = []
     for arm, own in zip(ARMS, (plain, debiased)):
         same = found.run(cell | {"debias": arm}) == found.run(base | {"debias": arm})
@@ -121,7 +121,7 @@ def dots(found: Found) -> "Drawing":
     """A block a test set, a line a reading; for each figure both arms, and beside them their difference."""
     import matplotlib.pyplot as plt
 
-    every = {(data, test): rows_of(found, data) for data, test in both_kinds(found)}
+    every = {(data, test): rows_of(found, data) for data, test in shown_sets(found)}
     heights = [len(rows) + 1 for rows in every.values()]
     size = (11, 0.24 * sum(heights) + 0.9 * len(every) + 0.4)
     figure, axes = plt.subplots(len(every), 4, figsize=size, squeeze=False, height_ratios=heights, layout="constrained")

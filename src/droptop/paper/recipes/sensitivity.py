@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from droptop.paper.claims import METHODS, both_kinds, set_name, stand_in_notes, suffix
+from droptop.paper.claims import METHODS, file_name, set_name, shown_sets, stand_in_notes, suffix
 from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
 from droptop.paper.found import Found, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
@@ -47,7 +47,7 @@ def thinned(cells: dict[float, Cell], scope: Scope) -> dict[float, Cell]:
 
 def show(found: Found) -> list[Exhibit]:
     rows: list[list[Value]] = []
-    for data, test in both_kinds(found):
+    for data, test in shown_sets(found):
         for method in found.scope.methods:
             base: dict[str, Any] = {"data": data, "method": method}
             plain = found.series(base | {"debias": "none"}, test, "A_avg")
@@ -65,15 +65,15 @@ def show(found: Found) -> list[Exhibit]:
              "min(5, gamma).", *([] if found.scope.quick else [SAID]), *stand_in_notes(found.scope.data)]
     figures = [Figure(f"Average accuracy on {set_name(data, test)} as one hyperparameter of DropTop varies (mean and "
                       "standard error; dashed: the default; band: without DropTop)", partial(panels, found, data, test),
-                      suffix="-".join(filter(None, (suffix(found, data), other(found, data, test)))))
-               for data, test in both_kinds(found)]
+                      suffix=set_suffix(found, data, test))
+               for data, test in shown_sets(found)]
     return [Table("Sensitivity to DropTop's hyperparameters", columns, rows, notes), *figures]
 
 
-def other(found: Found, data: str, test: str) -> str:
-    """What sets the file of a stream's second and later test sets apart."""
-    first = next(own for name, own in both_kinds(found) if name == data)
-    return "" if test == first else test
+def set_suffix(found: Found, data: str, test: str) -> str:
+    """What sets the files of a stream's test sets apart; the first one's have the stream's name."""
+    first = next(own for name, own in shown_sets(found) if name == data)
+    return "-".join(filter(None, (suffix(found, data), "" if test == first else file_name(test))))
 
 
 def panels(found: Found, data: str, test: str) -> "Drawing":
