@@ -19,6 +19,7 @@ from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map, group_
 from droptop.errors import BadBatch, Diverged, require
 from droptop.memory import Buffer, Rows, reservoir_slots, split
 from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers
+from droptop.optim import SGD, Fused
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
 from droptop.streams.stream import Spec
@@ -201,7 +202,7 @@ class Learner:
         self.finite &= loss.isfinite() & norm.isfinite()
         self.clip(norm)
         # Fused optimisers skip the step themselves, on the device, where this says so.
-        self.optimizer.found_inf = (~self.finite).float()  # type: ignore[attr-defined]
+        self.optimizer.found_inf = (~self.finite).float()  # type: ignore[union-attr]
         self.optimizer.step()
 
     def clip(self, norm: Tensor) -> None:
@@ -290,13 +291,9 @@ class Learner:
         """What the memory keeps of a sample, as an example row."""
         return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
 
-    def make_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+    def make_optimizer(self, weights: list[nn.Parameter]) -> Fused | torch.optim.Optimizer:
         """The optimiser with all of its state, before the first step."""
-        config = self.config
-        optimizer = torch.optim.SGD(weights, config.lr, config.momentum, weight_decay=config.weight_decay, fused=True)
-        for weight in weights if config.momentum else ():
-            optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
-        return optimizer
+        return SGD(weights, self.config.lr, self.config.momentum, self.config.weight_decay)
 
     def report(self) -> dict[str, Any]:
         """Figures of a method's own for the results, after every task."""

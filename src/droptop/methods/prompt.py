@@ -17,6 +17,7 @@ from droptop.learner import Joined, Learner, LearnerConfig
 from droptop.memory import Rows
 from droptop.nets import Backbone, ViT, ViTConfig
 from droptop.nets.prompts import Prompted
+from droptop.optim import Adam
 from droptop.rng import seeded
 from droptop.streams.stream import Spec
 
@@ -129,15 +130,9 @@ class Prompt(Learner):
     def clip(self, norm: Tensor) -> None:
         nn.utils.clip_grads_with_norm_(self.weights.values(), self.config.clip, norm)
 
-    def make_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        config, on_gpu = self.config, self.device.type == "cuda"
-        optimizer = torch.optim.Adam(weights, config.lr, (config.beta_1, config.beta_2), fused=True, capturable=on_gpu,
-                                     weight_decay=config.weight_decay)
-        optimizer._warned_capturable_if_run_uncaptured = True  # steps run either way here
-        for weight in weights:
-            optimizer.state[weight] = {"step": torch.zeros((), device=self.device),
-                                       "exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
-        return optimizer
+    def make_optimizer(self, weights: list[nn.Parameter]) -> Adam:
+        config = self.config
+        return Adam(weights, config.lr, (config.beta_1, config.beta_2), config.weight_decay)
 
     def report(self) -> dict[str, Any]:
         usage = self.model.prompts.usage
