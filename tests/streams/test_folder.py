@@ -54,6 +54,25 @@ def test_masks_make_test_sets(tmp_path):
         make_stream(f"folder:{tree}", **SMALL)
 
 
+def test_further_test_sets(plain_tree):
+    """The same classes without what may give them away, say."""
+    write_tree(plain_tree, {"test-no-logo": dict.fromkeys("abcde", 3), "test-drawn": dict.fromkeys("abcde", 1)})
+    stream = make_stream(f"folder:{plain_tree}", **SMALL)
+    assert {name: len(test) for name, test in stream.tests.items()} == {"clean": 10, "drawn": 5, "no-logo": 15}
+    assert np.array_equal(stream.tests["no-logo"].x[3].permute(1, 2, 0), pixels(plain_tree / "test-no-logo/b/0.png"))
+    assert stream.tests["no-logo"].y.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+    assert folder.check(str(plain_tree)).splitlines()[2:] == [
+        "drawn: 5 images decode (a 1, b 1, c 1, d 1, e 1)", "no-logo: 15 images decode (a 3, b 3, c 3, d 3, e 3)"]
+    assert folder.where(str(plain_tree)).endswith("20 + 10 + 5 + 15 images of 5 classes")
+    (plain_tree / "test-drawn/e").rename(plain_tree / "test-drawn/f")
+    with pytest.raises(BadRequest, match=r"test-drawn have different classes: e only in .*train; f only in"):
+        make_stream(f"folder:{plain_tree}", **SMALL)
+    (plain_tree / "test-drawn/f").rename(plain_tree / "test-drawn/e")
+    (plain_tree / "test-drawn").rename(plain_tree / "test-clean")
+    with pytest.raises(BadRequest, match="test-clean needs another name: clean is taken"):
+        make_stream(f"folder:{plain_tree}", **SMALL)
+
+
 def test_memory_is_for_training_images_first(plain_tree):
     sizes = {"image_size": 128, "batch": 2}  # 0.94 MiB to train on, 0.47 to test on
     kinds = [tuple(type(part) for part in (stream.train, stream.tests["clean"])) for stream in

@@ -13,7 +13,7 @@ def test_classes_and_images_are_sorted(tmp_path):
     for other in ("train/a/notes.txt", "train/a/.hidden.png", "train/readme.md", "train/.ipynb_checkpoints/x.png"):
         (tree / other).parent.mkdir(exist_ok=True)
         (tree / other).write_text("not an image")
-    train, test = read_tree(tree)
+    train, test, _ = read_tree(tree)
     assert train.classes == test.classes == ("a", "b")
     assert train.names[:5] == ("train/a/0.png", "train/a/1.png", "train/a/Z.JPEG", "train/a/y.WebP", "train/b/0.png")
     assert train.labels == (0,) * 4 + (1,) * 11
@@ -31,11 +31,11 @@ def test_val_will_do_and_test_comes_first(tmp_path):
 
 def test_a_fifth_of_each_class_is_held_out(tmp_path):
     tree = write_tree(tmp_path, {"train": {"a": 40, "b": 10, "c": 2}})
-    train, test = read_tree(tree)
+    train, test, _ = read_tree(tree)
     assert (train.y.bincount().tolist(), test.y.bincount().tolist()) == ([32, 8, 1], [8, 2, 1])
     assert not set(train.names) & set(test.names)
     assert set(test.names) != set(sorted(test.names + train.names)[:8])  # not just the first ones
-    assert read_tree(tree) == (train, test)
+    assert read_tree(tree) == (train, test, {})
     save(picture(99), tree / "train/a/one-more.png")
     again = read_tree(tree)[1]
     assert len(set(again.names) - set(test.names)) <= 1  # the others stay where they were

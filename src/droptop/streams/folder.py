@@ -1,7 +1,8 @@
 """A user's own images as a stream, `folder:PATH`: the tree's layout is in `tree`, that of masks in `scenes`.
 
-Without masks there is one test set, clean. With them there is one for every background variant, and so an answer to
-the question whether a learner leans on backgrounds.
+Its test set is clean; folders test-NAME are further ones, such as the same objects without what may give them away.
+With masks there is one for every background variant, and so an answer to the question whether a learner leans on
+backgrounds.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from droptop.streams.checks import check_images, check_scenes
 from droptop.streams.root import Progress
 from droptop.streams.scenes import Scenes, plain, read_boxes
 from droptop.streams.stream import Source, Spec, Stream, StreamConfig
-from droptop.streams.tree import Part, read_tree
+from droptop.streams.tree import FURTHER, Part, read_tree
 from droptop.streams.variants import VARIANTS
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's customary figures
@@ -54,7 +55,7 @@ def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None,
 
 def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, Source]]:
     """What its images are like, what to train on and what to test with."""
-    (place, train, test), room, size = tree(path), config.room, config.image_size
+    (place, train, test, more), room, size = tree(path), config.room, config.image_size
     spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
     images = cache.source(plain(train, size, f"{place}, training"), train.y, room)
     scenes = scenes_of(place, test)
@@ -62,22 +63,27 @@ def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, So
     if scenes is not None:
         recipes |= {variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}")
                     for variant in VARIANTS}
-    return spec, images, {name: cache.source(recipe, test.y, room) for name, recipe in recipes.items()}
+    tests = {name: cache.source(recipe, test.y, room) for name, recipe in recipes.items()}
+    return spec, images, tests | {name: cache.source(plain(part, size, f"{place}, {name}"), part.y, room)
+                                  for name, part in more.items()}
 
 
-def tree(path: str) -> tuple[Path, Part, Part]:
+def tree(path: str) -> tuple[Path, Part, Part, dict[str, Part]]:
     """The folder, and its images for training and testing."""
     place = Path(path).expanduser()
-    train, test = read_tree(place)
+    train, test, more = read_tree(place)
     if len(train.classes) == 1:
         raise BadRequest(f"{place / 'train'} holds one class, {train.classes[0]}: a stream has two at least")
-    return place, train, test
+    for name in more.keys() & {"", "clean", "original", *VARIANTS}:
+        raise BadRequest(f"{place / FURTHER}{name} needs another name: {name or 'an empty one'} is taken")
+    return place, train, test, more
 
 
 def where(path: str) -> str:
     """The folder, and how many images are in it; none is read."""
-    place, train, test = tree(path)
-    return f"{place}, {len(train):,} + {len(test):,} images of {len(train.classes)} classes"
+    place, train, test, more = tree(path)
+    counts = " + ".join(f"{len(part):,}" for part in (train, test, *more.values()))
+    return f"{place}, {counts} images of {len(train.classes)} classes"
 
 
 def scenes_of(place: Path, part: Part) -> Scenes | None:
@@ -87,7 +93,7 @@ def scenes_of(place: Path, part: Part) -> Scenes | None:
 
 def check(path: str, progress: Progress = cache.silent) -> str:
     """Whether a whole tree is in order, and what there is in it."""
-    place, train, test = tree(path)
-    said = [check_images(train, "training", progress), check_images(test, "test", progress)]
+    place, train, test, more = tree(path)
+    said = [check_images(part, name, progress) for name, part in (("training", train), ("test", test), *more.items())]
     scenes = scenes_of(place, test)
     return "\n".join(said if scenes is None else [*said, check_scenes(scenes, "test masks", progress)])

@@ -2,6 +2,7 @@
 
     FOLDER/train/CLASS/*.{jpg,jpeg,png,webp}
     FOLDER/test/CLASS/...     or val/; without either, 20% of each class are held out
+    FOLDER/test-NAME/CLASS/...  as many further test sets as there are names, such as test-without-logo
     FOLDER/masks/...          optional: the same relative paths as .png, any value but 0 is foreground
 
 Classes are the folders' names, sorted. Hidden files and files with other endings are passed over; whatever else is
@@ -22,6 +23,7 @@ from droptop.errors import BadRequest
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 HELD_OUT = 0.2
+FURTHER = "test-"  # what the folders of further test sets begin with
 
 
 @dataclass(frozen=True)
@@ -85,19 +87,24 @@ def read_part(folder: Path) -> Part:
     return Part(folder.parent, tuple(classes), tuple(names), tuple(labels))
 
 
-def read_tree(folder: Path) -> tuple[Part, Part]:
-    """Training and test images."""
+def read_tree(folder: Path) -> tuple[Part, Part, dict[str, Part]]:
+    """Training and test images, and further test sets by name."""
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not {'a' if folder.exists() else 'an existing'} folder")
     if not (folder / "train").is_dir():
         raise BadRequest(f"{folder} has no folder train: images belong in {folder}/train/CLASS/")
     train = read_part(folder / "train")
+    more = {name.removeprefix(FURTHER): test_part(folder / name, train)
+            for name in entries(folder, lambda entry: entry.name.startswith(FURTHER) and entry.is_dir())}
     tests = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
-    if not tests:
-        return hold_out(train)
-    test = read_part(tests[0])
-    same_classes(folder / "train", train.classes, tests[0], test.classes)
-    return train, test
+    return (train, test_part(tests[0], train), more) if tests else (*hold_out(train), more)
+
+
+def test_part(folder: Path, train: Part) -> Part:
+    """Images to test with, of the same classes."""
+    part = read_part(folder)
+    same_classes(folder.parent / "train", train.classes, folder, part.classes)
+    return part
 
 
 def same_classes(here: Path, ours: Sequence[str], there: Path, theirs: Sequence[str]) -> None:
