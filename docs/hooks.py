@@ -18,7 +18,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).parent.parent
 HERE = {"REPRODUCTION.md": "measured.md", "benchmarks/h200/README.md": "speed.md", "benchmarks/h200": "speed.md",
-        "docs/sweeps.md": "sweeps.md", "docs/paper.md": "paper.md", "README.md": "index.md"}
+        "docs/sweeps.md": "sweeps.md", "docs/paper.md": "paper.md", "docs/when.md": "when.md", "README.md": "index.md"}
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
