@@ -12,6 +12,7 @@ DEMO := runs/demo
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
 	else .venv/bin/droptop compare --data fashion-sticker --method er --debias droptop --seeds 4 --out $(DEMO); fi
+	@echo 'droptop is .venv/bin/droptop here; `source .venv/bin/activate` puts it on the path'
 
 test: .venv/installed
 	.venv/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal

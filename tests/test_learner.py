@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from droptop import BadRequest, Samples, Spec, Stream, StreamConfig, make_learner, make_stream
+from droptop import BadBatch, BadRequest, Samples, Spec, Stream, StreamConfig, make_learner, make_stream
 
 from toys import feed, toy_batches, toy_learner
 
@@ -51,3 +51,17 @@ def test_joint_takes_one_task():
     with pytest.raises(BadRequest, match="--tasks takes 1"):
         make_learner("joint", make_stream("fashion"))
     assert len(make_learner("joint", make_stream("fashion", tasks=1)).spec.classes) == 10
+
+
+@pytest.mark.parametrize(("wrong", "says"), [
+    (lambda x: x / 255, "images must be torch.uint8, not torch.float32"),
+    (lambda x: x[..., :5], r"images must have shape \(batch, [\d, ]+\), not \(4, [\d, ]+, 5\)"),
+    (lambda x: x[0], r"images must have shape \(batch, [\d, ]+\), not"),
+    (lambda x: x.tolist(), "images must be a tensor, not list")])
+def test_images_that_it_would_not_understand_are_not_predicted(wrong, says):
+    learner = toy_learner("er")
+    x = torch.zeros(4, *learner.spec.shape, dtype=torch.uint8)
+    with pytest.raises(BadBatch, match=says):
+        learner.predict(wrong(x))
+    with pytest.raises(BadBatch, match="there are 4 images and 3 labels"):
+        Samples(x, torch.zeros(3, dtype=torch.int64))

@@ -5,6 +5,7 @@
         print(comparison["effects"]["removed"]["A_avg"])
 """
 
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from droptop import trackers
 from droptop.config import Config, configure
 from droptop.engine.pool import Listener
 from droptop.engine.run import Command, arms, begin, execute, load
+from droptop.errors import BadRequest
 from droptop.report.progress import Plain
 
 
@@ -39,6 +41,9 @@ def followed(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def start(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
+    if getattr(current_process(), "_inheriting", False):  # a seed's process, which imports the file that started it
+        raise BadRequest('runs are started under `if __name__ == "__main__":`, since seeds run in processes that '
+                         "import the same file")
     begin(command, config, out)
     return carry_on(command, config, out, listener)
 

@@ -69,6 +69,8 @@ class Joined(NamedTuple):
 
 
 class Learner:
+    """ER, the learner that the others are made from: `observe` learns from a batch, `predict` tells classes."""
+
     config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
     net_type: ClassVar[type[NetConfig | ViTConfig]] = NetConfig
     preset: ClassVar[dict[str, Any]] = {}  # options the paper's appendix E gives this method
@@ -243,6 +245,7 @@ class Learner:
 
     def predict(self, x: Tensor) -> Tensor:
         """Logits (B, classes), those of classes not seen yet at minus infinity; changes no state."""
+        self.check_images(x)
         with evaluating(self.model):
             return self.classify(self.model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)
 
@@ -261,17 +264,25 @@ class Learner:
         """Refuses a batch that this learner cannot learn from."""
         if not isinstance(x, Tensor) or not isinstance(y, Tensor):
             raise BadBatch(f"images and labels must be tensors, not {type(x).__name__} and {type(y).__name__}")
-        if x.dtype != self.spec.dtype:
-            raise BadBatch(f"images must be {self.spec.dtype}, not {x.dtype}")
-        if x.dim() != 4 or len(x) == 0 or x.shape[1:] != self.spec.shape:
-            raise BadBatch(f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not "
-                           f"{tuple(x.shape)}")
+        self.check_images(x)
+        if len(x) == 0:
+            raise BadBatch("a batch must hold one image at least")
         if y.dtype != torch.int64 or y.shape != x.shape[:1]:
             raise BadBatch(f"labels must be {len(x)} int64 values, not {tuple(y.shape)} of {y.dtype}")
         if y.min() < 0 or y.max() >= len(self.spec.classes):
             raise BadBatch(f"labels must lie in 0 to {len(self.spec.classes) - 1}, not {y.min()} to {y.max()}")
         if x.is_floating_point() and not x.isfinite().all():
             raise BadBatch("images must be finite: this batch holds NaN or infinity")
+
+    def check_images(self, x: Tensor) -> None:
+        """Refuses images that this learner would not understand."""
+        if not isinstance(x, Tensor):
+            raise BadBatch(f"images must be a tensor, not {type(x).__name__}")
+        if x.dtype != self.spec.dtype:
+            raise BadBatch(f"images must be {self.spec.dtype}, not {x.dtype}")
+        if x.dim() != 4 or x.shape[1:] != self.spec.shape:
+            raise BadBatch(f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not "
+                           f"{tuple(x.shape)}")
 
     def check_tasks(self, count: int) -> None:
         """Refuses a stream of so many tasks."""

@@ -100,3 +100,12 @@ def test_an_error_in_it_is_told_by_file_and_line(mine, tmp_path, capsys):
     error = capsys.readouterr().err
     assert "Traceback" not in error
     assert f"seed 0 failed: {mine}, line 17: ValueError: mine" in error
+
+
+def test_workers_that_all_fail_are_not_waited_for(mine, tmp_path, monkeypatch, capsys):
+    """Two processes fail alike: the second waits for its next order, and must not be given time to save."""
+    monkeypatch.setattr("droptop.engine.pool.GRACE", 600.0)  # which this test would take
+    mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
+    assert main(["compare", "--method", str(mine), "--data", "fashion", "--limit", "64", "--width", "4", "--seeds", "1",
+                 "--out", str(tmp_path / "out")]) == 1
+    assert "ValueError: mine" in capsys.readouterr().err

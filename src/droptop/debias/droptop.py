@@ -70,6 +70,8 @@ def check_last_map(config: DropTopConfig, cells: int, instead: str) -> None:
 
 
 class DropTop(nn.Module):
+    """The debiasing layer: the first map without the cells that the model attends to most, by class and direction."""
+
     last: Trace
 
     def __init__(self, config: DropTopConfig, classes: int, generator: torch.Generator) -> None:

@@ -241,9 +241,8 @@ class Pool:
         for worker in self.workers:
             if worker.jobs is not None:
                 worker.process.terminate()  # SIGTERM, which it takes as a request
-            else:
-                with suppress(OSError):  # it may have ended already
-                    worker.pipe.send(None)
+            with suppress(OSError):  # it may have ended already
+                worker.pipe.send(None)  # for one that has just failed too, and waits for what comes next
         deadline = time.monotonic() + GRACE
         for worker in self.workers:
             while worker.process.is_alive() and time.monotonic() < deadline:

@@ -51,7 +51,8 @@ def load(out: Path) -> tuple[Command, Config]:
     if not (out / "config.toml").is_file():
         if (out / "study.toml").is_file():
             raise BadRequest(f"{out} is a study: `droptop sweep --out {out}` continues it")
-        raise BadRequest(f"{out} is not a run folder: it has no config.toml")
+        why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
+        raise BadRequest(f"{out} is not a run folder: {why}")
     options = read_toml(out / "config.toml")
     command = options.pop("command", None)
     if command not in ("run", "compare"):

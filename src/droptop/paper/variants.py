@@ -62,12 +62,12 @@ class Comparison:
         return Table(self.title, COLUMNS, rows, [
             f"Percent, mean ± standard error over n seeds, of each seed's mean over: {over}. A difference is the "
             "variant minus DropTop, paired by seed, with its 95% interval and two-sided p-value; **bold** where "
-            f"p < 0.05 (in the CSV also corrected, p_holm). Worse by: in percent of the {self.divisor}'s own figure, "
-            "as the paper's is.", *notes], self.suffix)
+            f"p < 0.05 (in the CSV also corrected, p_holm). Worse by: in percent of {self.divisor}'s own figure, as "
+            "the paper's is.", *notes], self.suffix)
 
     @property
     def divisor(self) -> str:
-        return "variant" if self.percent_of == "variant" else WHOLE
+        return "the variant" if self.percent_of == "variant" else WHOLE
 
     def shared(self, found: Found) -> list[tuple[str, str]]:
         """The test sets that there is something of for every method and variant; all of a stream that is not known."""

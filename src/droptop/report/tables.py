@@ -50,7 +50,8 @@ def run_table(summary: dict[str, Any]) -> Table:
 def compare_table(comparison: dict[str, Any]) -> Table:
     plain, debiased = comparison["arms"].values()
     table = Table("test set", "", plain["debias"], debiased["debias"], "difference", "95% interval", "p",
-                  "p (Holm)", "", title=heading(plain) + " (percent, mean ± standard error; F_last: lower is better)")
+                  "p (Holm)", "", title=heading(plain) + " (percent, mean ± standard error; F_last: lower is better)",
+                  caption="p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)")
     for test, effects in comparison["effects"].items():
         for figure, effect in effects.items():
             table.add_row(test if figure == "A_avg" else "", NAMES.get(figure, figure),
@@ -96,7 +97,7 @@ def answer(comparison: dict[str, Any]) -> list[str]:
         word = verdict("A_avg", effect)
         diff, interval, *_, p = effect_cells(effect)
         p = p if p.startswith("<") else f"= {p}"
-        spread = f" (95% interval {interval}, p {p}{corrected})" if effect["ci95"] else ""
+        spread = f" (95% interval {interval}; p {p}{corrected})" if effect["ci95"] else ""
         lines.append(f"{test}: {words.get(word, word)}, {diff} points of A_avg{spread}")
     dropped = comparison["arms"][debias].get("dropped")
     if dropped:

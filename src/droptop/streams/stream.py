@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from droptop.errors import BadRequest, require
+from droptop.errors import BadBatch, BadRequest, require
 from droptop.rng import generator
 from droptop.streams.order import blurred, long_tailed, noisy_labels, split_classes
 from droptop.streams.prefetch import prefetch
@@ -37,6 +37,10 @@ class Samples:
     y: Tensor  # N
     follows: Tensor | None = None  # N: does this sample's shortcut point to its class?
     shortcut: Tensor | None = None  # N, height, width: the shortcut's pixels
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise BadBatch(f"images need a label each: there are {len(self.x)} images and {len(self.y)} labels")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -98,6 +102,8 @@ class StreamConfig:
 
 
 class Stream:
+    """Batches of training images, each once, task after task; `tests` by name to see what has been learned."""
+
     def __init__(self, name: str, spec: Spec, train: Source, tests: Mapping[str, Source], config: StreamConfig,
                  seed: int, limit: int | None = None) -> None:
         self.name, self.spec, self.train, self.tests = name, spec, train, tests

@@ -121,7 +121,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
     """Runs what is missing of a study; gives how many cells are done and failed."""
     source = study_file or out / "study.toml"
     if not source.is_file():
-        raise BadRequest(f"a sweep takes a study: {source} is not there")
+        why = "is a folder" if source.is_dir() else "is not there"
+        raise BadRequest(f"a sweep takes a study as a TOML file: {source} {why}")
     configs = read_study(source)
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
