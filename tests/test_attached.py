@@ -530,3 +530,22 @@ def test_a_generator_of_another_device_waits_for_the_model():
     assert len(layer.waiting) == 16
     layer.load_state_dict(state)
     assert layer.waiting is None
+
+
+def test_what_is_the_wrong_way_round_is_refused():
+    inner = nn.Sequential(nn.Conv2d(4, 4, 3), nn.ReLU())
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), inner, nn.Flatten(), nn.Linear(100, 4))
+    x, y = torch.rand(2, 3, 9, 9), torch.tensor([0, 1])
+    model(x)
+    for first, last in (("1", "0"), ("1", "1.0")):
+        layer = droptop.attach(model, first, last, classes=4)
+        with pytest.raises(BadRequest, match=f"model.x. runs through '{last}' before '{first}'"), layer.labels(y):
+            model(x)
+        layer.remove()
+    layer = droptop.attach(model, "1.0", "1", classes=4)  # inside of what comes last is before its end
+    with layer.labels(y):
+        model(x)
+    with pytest.raises(BadBatch, match="labels must be a tensor, not list"), layer.labels([0, 1]):
+        model(x)
+    with pytest.raises(BadRequest, match=r"attach takes an nn\.Module, not function"):
+        droptop.attach(lambda x: x, "0", "1", classes=4)

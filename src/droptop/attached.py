@@ -67,6 +67,8 @@ class Attached:
 
     def __init__(self, model: nn.Module, first: str, last: str, classes: int, seed: int,
                  classify: Callable[[Tensor], Tensor] | None, layout: Layout, config: DropTopConfig) -> None:
+        if not isinstance(model, nn.Module):
+            raise BadRequest(f"attach takes an nn.Module, not {type(model).__name__}")
         require(classes >= 1, "classes", "a number from 1", classes)
         self.model, self.classes, self.seed, self.classify = model, classes, seed, classify
         inner = unwrapped(model)
@@ -97,6 +99,8 @@ class Attached:
         """While the model is training, what it is called with is debiased as samples of these classes."""
         if not self.hooks:
             raise BadRequest("this debiasing layer was removed from its model")
+        if not isinstance(y, Tensor):
+            raise BadBatch(f"labels must be a tensor, not {type(y).__name__}")
         if y.dim() != 1 or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
             raise BadBatch(f"labels must be integers, one a sample, not {tuple(y.shape)} of {y.dtype}")
         if y.device.type == "cpu" and len(y) and not (y.min() >= 0 and y.max() < self.classes):

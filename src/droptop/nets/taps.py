@@ -154,6 +154,9 @@ class Taps:
             self.watching = False
         for option in self.names.keys() - self.seen.keys():
             raise BadRequest(f"{option}: model(x) does not run through {self.names[option]!r}")
+        if next(iter(self.seen)) == "last":
+            raise BadRequest("last takes a later submodule than first: model(x) runs through "
+                             f"{self.names['last']!r} before {self.names['first']!r}")
 
     def keep(self, option: str, output: Any) -> None:
         """A copy: what follows may write into its input."""
