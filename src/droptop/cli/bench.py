@@ -94,18 +94,20 @@ def bench(args: list[str], console: Console) -> int:
     about = {"options": asked, "environment": environment(options.device, options.threads)}
     rows: list[dict[str, Any]] = []
 
+    def keep() -> None:
+        if options.out is not None:
+            write_json(options.out, about | {"rows": rows})
+
     def tell(row: dict[str, Any]) -> None:
         """Says a figure and keeps it: whoever stops a long measurement has what was measured."""
         rows.append(row)
         print(tables.bench_line(row), file=sys.stderr)
-        if options.out is not None:
-            write_json(options.out, about | {"rows": rows})
+        keep()
 
     if options.baseline:
         tell(baseline(options.data, options.steps, chosen))
     measure(options.data, methods, options.debias, [int(count) for count in options.seeds.split(",")], engines,
             options.steps, chosen, tell)
-    if options.out is not None:
-        write_json(options.out, about | {"rows": rows})
+    keep()  # again: the last rows have their shares now
     console.print(tables.bench_table(rows, options.data, options.steps))
     return 0

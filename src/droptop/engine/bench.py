@@ -163,7 +163,7 @@ def phases(config: Config, steps: int = LAP) -> dict[str, float]:
             runner.advance(position)
         watch = Watch(learner, time.perf_counter() - started)
         for position in positions:
-            watch.begin()
+            watch.mark()
             runner.advance(position)
             watch.end()
         return watch.shares()
@@ -221,9 +221,6 @@ class Watch:
             self.stack.pop()
         else:
             self.stack.append(part)
-        self.mark()
-
-    def begin(self) -> None:
         self.mark()
 
     def end(self) -> None:
