@@ -21,4 +21,5 @@ bench tf32 --methods er --engines graphs --seeds 1,5 --precision tf32 --probe 64
 bench eager --methods $paper --engines eager --seeds 1 --precision bf16 --probe 64 --steps 12 --no-baseline
 bench compiled --methods er --engines graphs --seeds 1,5 --precision bf16 --probe 64 --steps 18 --compile --no-baseline
 python3 benchmarks/kernels.py > "$out/kernels.txt" 2> "$out/kernels.err"
+python3 benchmarks/parts.py 1 10 20 2> "$out/parts.err" | tee "$out/parts.txt"
 python3 benchmarks/vit.py --out "$out/vit.json" | tee "$out/vit.txt"

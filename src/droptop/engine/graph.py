@@ -97,11 +97,13 @@ class GraphedSteps(Steps):
         graph.capture_begin(self.pool, capture_error_mode="thread_local")
         try:
             body()
+            graph.capture_end()
         except BaseException:
             with suppress(RuntimeError):  # there is nothing to end, and that is not the error to report
                 graph.capture_end()
+            default = torch.cuda.default_generators[stream.device_index]
+            default.graphsafe_set_state(default.clone_state())  # else it takes itself to be captured for ever
             raise
-        graph.capture_end()
         return graph
 
     def step(self, position: Position) -> None:
