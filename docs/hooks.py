@@ -1,10 +1,12 @@
 """What the pages take from the code instead of repeating it.
 
-    <!-- include: FILE -->        a Markdown file of the repository, its title left out and its links mended
-    <!-- code: FILE -->           a Python file of the repository, as a block; tests run these files
+    [FILE](../FILE "include")     a Markdown file of the repository, its title left out and its links mended
+    [FILE](../FILE "code")        a Python file of the repository, as a block; tests run these files
     <!-- options: METHOD -->      every option of a method on the default stream, from the dataclasses
     <!-- streams -->              every stream by name
     <!-- usage -->                what `droptop --help` prints
+
+Where the pages are not built, as on GitHub, the first two are links to the files.
 """
 
 import ast
@@ -22,8 +24,9 @@ HERE = {"REPRODUCTION.md": "measured.md", "benchmarks/h200/README.md": "speed.md
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return re.sub(r"<!-- (include|code|options|streams|usage):? ?(\S*) -->",
-                  lambda found: globals()[found[1]](*filter(None, [found[2]])), markdown)
+    taken = re.sub(r'\[[^]]+\]\(\.\./(\S+) "(include|code)"\)', lambda found: globals()[found[2]](found[1]), markdown)
+    return re.sub(r"<!-- (options|streams|usage):? ?(\S*) -->",
+                  lambda found: globals()[found[1]](*filter(None, [found[2]])), taken)
 
 
 def include(name: str) -> str:

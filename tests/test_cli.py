@@ -112,6 +112,27 @@ def test_resume_on_a_finished_run_says_so(comparison):
     assert (out / "compare.json").read_text() == before
 
 
+def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path):
+    out, _ = comparison
+    more, whole = tmp_path / "more", tmp_path / "whole"
+    shutil.copytree(out, more)
+    done = droptop("resume", more, "--seeds", "3")
+    assert done.returncode == 0, done.stderr
+    assert "finished" not in done.stdout
+    assert droptop("compare", "--config", out / "config.toml", "--seeds", "3", "--out", whole).returncode == 0
+    names = ["compare.json", "config.toml", *(f"{arm}/{name}" for arm in ("none", "droptop") for name in (
+             "summary.json", "config.toml", "seed-0/metrics.jsonl", "seed-2/metrics.jsonl", "seed-2/result.json"))]
+    for name in names:
+        assert (more / name).read_bytes() == (whole / name).read_bytes(), name
+    assert json.loads((more / "compare.json").read_text())["arms"]["none"]["seeds"] == [0, 1, 2]
+    before = (more / "config.toml").read_bytes()
+    for seeds, said in (("2", "at least the 3 that the run has"), ("x", "an integer")):
+        done = droptop("resume", more, "--seeds", seeds)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert (more / "config.toml").read_bytes() == before
+
+
 @pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],
                                   ["--data", "fashion-background", "--debias", "fixed"],
                                   ["--class-order", "random", "--reference", "--no-drop-last", "--batch", "30"]])
@@ -184,7 +205,7 @@ def test_seeds_of_unequal_lengths_share_a_figure():
     ("compare --out HERE", "holds something already"),
     ("compare --out HERE/note.txt", "is a file"),
     ("resume HERE", "not a run folder"),
-    ("resume", "one folder"),
+    ("resume", "FOLDER is missing"),
     ("retrain", "unknown command"),
 ])
 def test_what_cannot_be_done(args, names, tmp_path, capsys):

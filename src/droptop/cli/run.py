@@ -2,16 +2,26 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
+from tyro.conf import Positional, arg
 
 from droptop import api
 from droptop.cli import flags
 from droptop.config import Config
-from droptop.engine.run import Command, finished, load
-from droptop.errors import BadRequest, DroptopError
+from droptop.engine.run import Command, extended, finished, load
+from droptop.errors import DroptopError
 from droptop.report import bars, progress, tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions:
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run or comparison, finished or not.")]
+    seeds: int | None = None
+    """How many seeds it shall have in all, if more than it began with."""
 
 
 def run(args: list[str], console: Console) -> int:
@@ -23,13 +33,10 @@ def compare(args: list[str], console: Console) -> int:
 
 
 def resume(args: list[str], console: Console) -> int:
-    if args and args[0] in ("-h", "--help"):
-        print("usage: droptop resume FOLDER\n\ncontinues a run or comparison from where it stopped")
-        return 0
-    if len(args) != 1 or args[0].startswith("-"):
-        raise BadRequest("resume takes one folder: droptop resume runs/first")
-    out = Path(args[0])
+    options = flags.read(ResumeOptions, args, "droptop resume", "continues a run or comparison from where it stopped")
+    out = options.folder
     command, config = load(out)
+    config = extended(config, options.seeds)
     if finished(command, config, out):
         console.print(f"{out} is finished: nothing to resume", highlight=False, markup=False)
     return serve(command, config, out, False, console)

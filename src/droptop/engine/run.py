@@ -65,6 +65,15 @@ def load(out: Path) -> tuple[Command, Config]:
     return command, override(defaults(data, method, debias), options | paths)
 
 
+def extended(config: Config, seeds: int | None) -> Config:
+    """The configuration with more seeds than it began with, if that is asked for."""
+    if seeds is None:
+        return config
+    if seeds < config.options.seeds:
+        raise BadRequest(f"--seeds takes at least the {config.options.seeds} that the run has, not {seeds}")
+    return override(config, {"seeds": seeds})
+
+
 def finished(command: Command, config: Config, out: Path) -> bool:
     return all((folder.seed_folder(run, seed) / "result.json").exists()
                for run in arms(command, config, out) for seed in config.seeds)
@@ -76,9 +85,9 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         config.options.check_machine()
         trackers.check(config.options.log)
     runs = arms(command, config, out)
-    for run, arm in runs.items():
-        run.mkdir(parents=True, exist_ok=True)
-        write_atomic(run / "config.toml", to_toml(arm, command if run == out else "run").encode())
+    for place, asked in ({out: config} | runs).items():
+        place.mkdir(parents=True, exist_ok=True)
+        write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     for place in dict.fromkeys([out, *runs]):
         note_environment(place, config, *([listener.note] if place == out else []))
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
