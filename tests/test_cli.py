@@ -126,11 +126,15 @@ def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path
         assert (more / name).read_bytes() == (whole / name).read_bytes(), name
     assert json.loads((more / "compare.json").read_text())["arms"]["none"]["seeds"] == [0, 1, 2]
     before = (more / "config.toml").read_bytes()
-    for seeds, said in (("2", "at least the 3 that the run has"), ("x", "an integer")):
+    for seeds, said in (("2", "at least the 3 that were begun"), ("x", "an integer")):
         done = droptop("resume", more, "--seeds", seeds)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert (more / "config.toml").read_bytes() == before
+    for arm in ("none", "droptop"):
+        shutil.rmtree(more / arm / "seed-2")  # as if it had not been begun
+    assert droptop("resume", more, "--seeds", "2").returncode == 0
+    assert (more / "compare.json").read_bytes() == (out / "compare.json").read_bytes()
 
 
 @pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],

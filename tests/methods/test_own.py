@@ -49,9 +49,11 @@ def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, c
     monkeypatch.chdir("/")
     assert main(["resume", str(tmp_path / "out")]) == 0
     mine.write_text(mine.read_text() + "# edited\n")
-    assert main(["resume", str(tmp_path / "out")]) == 2
-    assert "is not what" in capsys.readouterr().err
     config = tmp_path / "out/config.toml"
+    before = config.read_bytes()
+    assert main(["resume", str(tmp_path / "out"), "--seeds", "3"]) == 2
+    assert "is not what" in capsys.readouterr().err
+    assert config.read_bytes() == before
     config.write_text(config.read_text().replace(str(mine), "mine.py"))
     assert main(["resume", str(tmp_path / "out")]) == 2
     assert "takes an absolute path" in capsys.readouterr().err

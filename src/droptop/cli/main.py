@@ -22,7 +22,7 @@ usage: droptop COMMAND ...
              droptop run --data fashion-sticker --method er --debias droptop --seeds 5 --out runs/er
   compare  trains it with and without debiasing on the same seeds, and says whether that helped
              droptop compare --data fashion-sticker --method er --debias droptop --seeds 5 --out runs/first
-  resume   continues either from where it stopped, with more seeds if asked
+  resume   continues either from where it stopped, or with more seeds
              droptop resume runs/first --seeds 20
   predict  class and confidence of images, by what a run has learned
              droptop predict runs/first photo.jpg more/photos --maps looks

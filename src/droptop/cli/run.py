@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from droptop import api
 from droptop.cli import flags
 from droptop.config import Config
-from droptop.engine.run import Command, extended, finished, load
+from droptop.engine.run import Command, finished, load, with_seeds
 from droptop.errors import DroptopError
 from droptop.report import bars, progress, tables
 
@@ -21,7 +21,7 @@ from droptop.report import bars, progress, tables
 class ResumeOptions:
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run or comparison, finished or not.")]
     seeds: int | None = None
-    """How many seeds it shall have in all, if more than it began with."""
+    """How many seeds it shall have in all, if not as many as it was asked for; none that was begun is given up."""
 
 
 def run(args: list[str], console: Console) -> int:
@@ -36,7 +36,7 @@ def resume(args: list[str], console: Console) -> int:
     options = flags.read(ResumeOptions, args, "droptop resume", "continues a run or comparison from where it stopped")
     out = options.folder
     command, config = load(out)
-    config = extended(config, options.seeds)
+    config = with_seeds(command, config, out, options.seeds)
     if finished(command, config, out):
         console.print(f"{out} is finished: nothing to resume", highlight=False, markup=False)
     return serve(command, config, out, False, console)

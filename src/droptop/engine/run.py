@@ -65,12 +65,14 @@ def load(out: Path) -> tuple[Command, Config]:
     return command, override(defaults(data, method, debias), options | paths)
 
 
-def extended(config: Config, seeds: int | None) -> Config:
-    """The configuration with more seeds than it began with, if that is asked for."""
+def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -> Config:
+    """The configuration with another number of seeds, if that is asked for; none that was begun is given up."""
     if seeds is None:
         return config
-    if seeds < config.options.seeds:
-        raise BadRequest(f"--seeds takes at least the {config.options.seeds} that the run has, not {seeds}")
+    begun = [number for number, seed in enumerate(config.seeds, 1)
+             if any(folder.seed_folder(run, seed).exists() for run in arms(command, config, out))]
+    if begun and seeds < begun[-1]:
+        raise BadRequest(f"--seeds takes at least the {begun[-1]} that were begun, not {seeds}")
     return override(config, {"seeds": seeds})
 
 
@@ -85,11 +87,12 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         config.options.check_machine()
         trackers.check(config.options.log)
     runs = arms(command, config, out)
-    for place, asked in ({out: config} | runs).items():
+    places = {out: config} | runs
+    for place in places:
         place.mkdir(parents=True, exist_ok=True)
-        write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
-    for place in dict.fromkeys([out, *runs]):
         note_environment(place, config, *([listener.note] if place == out else []))
+    for place, asked in places.items():  # not before all of them are found to be what they were
+        write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
             if not (folder.seed_folder(run, seed) / "result.json").exists()]
     if jobs:
