@@ -29,7 +29,7 @@ DEVICE = "cuda"
 
 
 def kept_in_bf16(*args: object) -> nets.Backbone:
-    """Nothing to cast, and half the bytes for norm and optimiser: no kernel for both could be better."""
+    """Nothing to cast, and half the bytes for norm and optimiser."""
     model = build(*args)  # type: ignore[arg-type]
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
