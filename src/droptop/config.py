@@ -154,7 +154,7 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
     config = Config(RunOptions(data, method, debias), stream.config(), learner.net_type(), learner.config_type(),
                     None if settings is None else DropTopConfig())
     paths = {path.rpartition(".")[2] for path in flatten(config)}
-    presets = learner.presets(stream.preset) | (settings or {})
+    presets = learner.presets(stream.preset) | (settings or {}) | (learner.paper if debias == "paper" else {})
     return override(config, {name: value for name, value in presets.items() if name in paths})
 
 

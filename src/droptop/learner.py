@@ -73,7 +73,8 @@ class Learner:
 
     config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
     net_type: ClassVar[type[NetConfig | ViTConfig]] = NetConfig
-    preset: ClassVar[dict[str, Any]] = {}  # options the paper's appendix E gives this method
+    preset: ClassVar[dict[str, Any]] = {}  # options that suit this method
+    paper: ClassVar[dict[str, Any]] = {}  # those that the paper's appendix E has for its DropTop, where ours are others
     compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # how many tasks it must be given, if that is what it is about
 

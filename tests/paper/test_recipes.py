@@ -297,6 +297,14 @@ def test_a_scopes_options_reach_the_cells_that_have_them():
     assert debiased == configure("fashion", "er", "droptop", width=8, device="cuda", gamma=2.0, alpha=0.8, seeds=2)
 
 
+def test_recipes_run_what_the_paper_has():
+    scope = Scope(("er", "gss", "aser"), ("split-cifar10",), 2)
+    [block] = RECIPES["table1"].study(scope)
+    found = {(config.options.method, config.droptop and config.droptop.kappa_0) for config in scope.expand(block)}
+    assert found == {("er", None), ("er", 5.0), ("gss", None), ("gss", 0.5), ("aser", None), ("aser", 0.5)}
+    assert scope.config({"data": "split-cifar10", "method": "gss", "debias": "droptop"}).droptop.kappa_0 == 0.5
+
+
 def test_unbiased_sets_cost_no_run_of_their_own():
     """The paper tests on them after training on the original images."""
     recipe = RECIPES["table1"]

@@ -71,7 +71,7 @@ def take_places(leaves: Tensor, slots: Tensor, none: int) -> Tensor:
 class ASER(Learner):
     config: ASERConfig
     config_type = ASERConfig
-    preset = {"kappa_0": 0.5}
+    paper = {"kappa_0": 0.5}
 
     @property
     def judges(self) -> int:

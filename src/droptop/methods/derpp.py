@@ -33,7 +33,6 @@ class DERppConfig(LearnerConfig):
 class DERpp(Learner):
     config: DERppConfig
     config_type = DERppConfig
-    preset = {"kappa_0": 5.0}
 
     def columns(self) -> Rows:
         return super().columns() | {"logits": torch.zeros(len(self.spec.classes))}

@@ -7,4 +7,4 @@ from droptop.learner import Learner
 
 
 class ER(Learner):
-    preset = {"kappa_0": 5.0}
+    """The learner as it is."""

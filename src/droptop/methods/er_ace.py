@@ -12,8 +12,6 @@ from droptop.learner import Joined, Learner
 
 
 class ERACE(Learner):
-    preset = {"kappa_0": 5.0}
-
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         arrived, replayed = logits.split([batch.stream, len(logits) - batch.stream])
         labels = batch.y[: batch.stream]

@@ -11,8 +11,6 @@ from droptop.memory import Rows
 class Finetune(Learner):
     """The lower bound: trains on the stream alone and forgets."""
 
-    preset = {"kappa_0": 5.0}
-
     def retrieve(self, stream: Rows) -> Rows:
         return {name: rows[:0] for name, rows in stream.items()}
 
@@ -24,5 +22,5 @@ class Joint(Finetune):
     """The upper bound: one pass over all classes shuffled together, so that there is nothing to forget. With one task,
     its A_last is what compares with that of others."""
 
-    preset = {"kappa_0": 5.0, "tasks": 1}
+    preset = {"tasks": 1}
     tasks = 1

@@ -38,7 +38,7 @@ class GSSConfig(LearnerConfig):
 class GSS(Learner):
     config: GSSConfig
     config_type = GSSConfig
-    preset = {"kappa_0": 0.5}
+    paper = {"kappa_0": 0.5}
     compiles = False  # gradients are read off the layers one by one
 
     def columns(self) -> Rows:

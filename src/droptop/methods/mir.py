@@ -33,7 +33,6 @@ class MIRConfig(LearnerConfig):
 class MIR(Learner):
     config: MIRConfig
     config_type = MIRConfig
-    preset = {"kappa_0": 5.0}
 
     def retrieve(self, stream: Rows) -> Rows:
         drawn = self.memory.sample(self.config.candidates, self.random["memory"], fill=stream)

@@ -7,7 +7,8 @@
 
 `study` gives grids as a study.toml holds them. `show` asks for cells by the same options, one value each:
 `found.series({"data": "split-cifar10", "method": "er", "debias": "none"}, "clean", "A_avg")` is what that cell
-measured, by seed. What holds for all cells (device, root, weights, a quick look's small net) the scope adds by itself.
+measured, by seed. What holds for all cells (device, root, weights, a quick look's small net) the scope adds by itself,
+and what the paper has for a method where our default is another.
 """
 
 import json
@@ -44,16 +45,26 @@ class Scope:
     quick: bool = False
     options: dict[str, Any] = field(default_factory=dict)  # of every cell that has them
 
-    def grid(self, block: Block) -> Block:
-        """A block with what holds for every cell, as far as one of its own has it."""
+    def grids(self, block: Block) -> list[Block]:
+        """A block with what holds for every cell, as far as one of its own has it; a grid for all methods of which the
+        paper has the same."""
         own = {name: list(value) if isinstance(value, tuple) else value for name, value in block.items()}
-        kinds = expand({name: own[name] for name in NAMES if name in own})
-        known = {path.rpartition(".")[2] for config in kinds for path in flatten(config)}
-        return {name: value for name, value in self.options.items() if name in known} | own
+        asked = own.get("method", NAMES["method"])
+        alike: dict[str, list[str]] = {}
+        for method in asked if isinstance(asked, list) else [asked]:
+            alike.setdefault(json.dumps(METHODS[method].paper), []).append(method)
+        grids = []
+        for paper, methods in alike.items():
+            part = own | {"method": methods}
+            kinds = expand({name: part[name] for name in NAMES if name in part})
+            known = {path.rpartition(".")[2] for config in kinds for path in flatten(config)}
+            common = self.options | json.loads(paper)
+            grids.append({name: value for name, value in common.items() if name in known} | part)
+        return grids
 
     def expand(self, block: Block) -> list[Config]:
         """The configurations of a block, each with its seeds."""
-        return expand(self.grid(block) | {"seeds": self.seeds})
+        return [config for grid in self.grids(block) for config in expand(grid | {"seeds": self.seeds})]
 
     def config(self, cell: Cell) -> Config:
         """The one that a cell's options stand for; those that its arm does not have are left out, as in a grid."""
@@ -71,7 +82,8 @@ class Scope:
     def toml(self, blocks: Iterable[Block]) -> str:
         """The study, which `droptop sweep` takes as well."""
         top = {"seeds": self.seeds} | {name: self.options[name] for name in FIXED if name in self.options}
-        grids = [{name: value for name, value in self.grid(block).items() if name not in top} for block in blocks]
+        grids = [{name: value for name, value in grid.items() if name not in top} for block in blocks
+                 for grid in self.grids(block)]
         texts = ["\n".join(f"{name} = {json.dumps(value)}" for name, value in part.items()) for part in (top, *grids)]
         return "\n\n[[grid]]\n".join(texts) + "\n"
 
