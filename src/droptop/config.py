@@ -42,7 +42,7 @@ class RunOptions:
     method: str = "er"
     """Learner by name, or a Python file that defines one."""
     debias: str = "droptop"
-    """Debiasing: droptop, one of its ablations (no-fusion, fixed, random), or none."""
+    """Debiasing: droptop, paper (its kappa_0 for GSS and ASER), an ablation (no-fusion, fixed, random), or none."""
     seeds: int = 5
     """How many seeds."""
     first_seed: int = 0

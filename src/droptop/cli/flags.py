@@ -86,8 +86,8 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
              ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None)]
     request_type = dataclasses.make_dataclass("Request", where + [
         (name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections])
-    streams = ", ".join(f"{name} ({about})" for name, about in known_names().items())
-    known = f"streams: {streams}; methods: {', '.join(METHODS)}; debias: none, {', '.join(DEBIAS)}"
+    streams = "\n".join(f"  {name:30} {about}" for name, about in known_names().items())
+    known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(DEBIAS)}"
     parsed: Any = read(request_type, tokens, f"droptop {command}", known)
     values = {name: getattr(parsed, name) for name, _ in sections}
     return Config(**{"droptop": None} | values), parsed.out
