@@ -18,6 +18,7 @@ from droptop.cli.main import COMMANDS, USAGE
 from droptop.config import configure
 from droptop.engine.build import build_learner, build_stream
 from droptop.report.figures import shortcut_shares
+from droptop.results.folder import locked
 
 from toys import droptop
 
@@ -131,10 +132,36 @@ def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert (more / "config.toml").read_bytes() == before
+    with locked(more / "none/seed-1"):
+        assert "no other command is at work" in droptop("resume", more, "--seeds", "4").stderr
     for arm in ("none", "droptop"):
         shutil.rmtree(more / arm / "seed-2")  # as if it had not been begun
     assert droptop("resume", more, "--seeds", "2").returncode == 0
     assert (more / "compare.json").read_bytes() == (out / "compare.json").read_bytes()
+
+
+@pytest.mark.parametrize("more", [[], ["--seeds", "3"]])
+def test_what_was_run_with_other_options_is_not_gone_on_with(comparison, tmp_path, more):
+    out = tmp_path / "edited"
+    shutil.copytree(comparison[0], out)
+    (out / "config.toml").write_text((out / "config.toml").read_text().replace("width = 4", "width = 6"))
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    done = droptop("resume", out, *more)
+    assert done.returncode == 2
+    assert re.search(r"config.toml has changed since \S+ was written", done.stderr)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_damaged_records_are_made_anew_or_named(comparison, tmp_path):
+    out = tmp_path / "damaged"
+    shutil.copytree(comparison[0], out)
+    (out / "none/seed-0/result.json").write_text("{")
+    assert droptop("resume", out).returncode == 0
+    assert (out / "compare.json").read_bytes() == (comparison[0] / "compare.json").read_bytes()
+    (out / "environment.json").write_text("{")
+    done = droptop("resume", out)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert f"{out / 'environment.json'} is damaged" in done.stderr
 
 
 @pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],

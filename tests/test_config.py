@@ -133,8 +133,8 @@ def test_every_combination_of_names(data, method, debias):
 def test_the_papers_own_settings_have_a_name(method, ours, papers):
     """Its appendix E; where ours are others, REPRODUCTION.md says why."""
     assert configure("fashion-sticker", method).droptop.kappa_0 == ours
-    assert configure("fashion-sticker", method, "paper").droptop.kappa_0 == papers
-    assert configure("fashion-sticker", method, "paper", kappa_0=2.0).droptop.kappa_0 == 2.0
+    assert configure("fashion-sticker", method, "droptop-paper").droptop.kappa_0 == papers
+    assert configure("fashion-sticker", method, "droptop-paper", kappa_0=2.0).droptop.kappa_0 == 2.0
 
 
 def test_ablations_are_settings():

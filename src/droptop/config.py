@@ -42,7 +42,7 @@ class RunOptions:
     method: str = "er"
     """Learner by name, or a Python file that defines one."""
     debias: str = "droptop"
-    """Debiasing: droptop, paper (its kappa_0 for GSS and ASER), an ablation (no-fusion, fixed, random), or none."""
+    """Debiasing: droptop, droptop-paper (its kappa_0), an ablation (no-fusion, fixed, random), or none."""
     seeds: int = 5
     """How many seeds."""
     first_seed: int = 0
@@ -154,7 +154,7 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
     config = Config(RunOptions(data, method, debias), stream.config(), learner.net_type(), learner.config_type(),
                     None if settings is None else DropTopConfig())
     paths = {path.rpartition(".")[2] for path in flatten(config)}
-    presets = learner.presets(stream.preset) | (settings or {}) | (learner.paper if debias == "paper" else {})
+    presets = learner.presets(stream.preset) | (settings or {}) | (learner.paper if debias == "droptop-paper" else {})
     return override(config, {name: value for name, value in presets.items() if name in paths})
 
 
@@ -227,7 +227,8 @@ def _check_type(name: str, hint: Any, value: Any) -> None:
     kinds = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}.get(hint)
     if kinds is not None:
         fits = isinstance(value, kinds) and isinstance(value, bool) == (hint is bool)
-        require(fits, name, f"a {hint.__name__}", repr(value))
+        words = {float: "a number", int: "an integer", bool: "true or false", str: "a text"}
+        require(fits, name, words[hint], repr(value))
 
 
 # -- TOML -------------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def test_grids_of_their_own(tmp_path):
     ('method = ["er", "sgd"]', "sgd"), ("seeds = [1, 2]", "seeds is one for the whole"),
     ("lr = []", "lr has no values"), ("[[also]]\nseeds = 2", "stands at its top"),
     ("threads = [1, 2]", "threads is one"),
-    ('lr = [0.1, "fast"]', "--lr takes a float"), ("also = 3", r"\[\[also\]\]"),
+    ('lr = [0.1, "fast"]', "--lr takes a number"), ("also = 3", r"\[\[also\]\]"),
     ("grid = 3", r"\[\[grid\]\]"), ("[[grid]]\nthreads = 2", "stands at its top"), ("lr = [-1.0]", "--lr takes"),
 ])
 def test_what_is_wrong_is_said(tmp_path, text, says):

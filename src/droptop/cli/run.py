@@ -33,7 +33,8 @@ def compare(args: list[str], console: Console) -> int:
 
 
 def resume(args: list[str], console: Console) -> int:
-    options = flags.read(ResumeOptions, args, "droptop resume", "continues a run or comparison from where it stopped")
+    about = "continues a run or comparison from where it stopped, or with more seeds"
+    options = flags.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
     command, config = load(out)
     config = with_seeds(command, config, out, options.seeds)

@@ -48,7 +48,7 @@ class DropTopConfig:
 # What `--debias NAME` means: the paper's ablations are settings of the one layer.
 DEBIAS: dict[str, dict[str, Any]] = {
     "droptop": {},
-    "paper": {},  # and what the paper has otherwise for the method (`Learner.paper`)
+    "droptop-paper": {},  # and what the paper has otherwise for the method (`Learner.paper`)
     "no-fusion": {"attention": "last"},
     "fixed": {"drop": "top"},
     "random": {"drop": "random"},

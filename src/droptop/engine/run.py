@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from droptop import trackers
+from droptop import checkpoint, trackers
 from droptop.checkpoint import write_atomic
 from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
-from droptop.errors import BadRequest
+from droptop.errors import BadCheckpoint, BadRequest
 from droptop.methods import own
 from droptop.nets.weights import describe
 from droptop.results import folder
@@ -60,7 +61,7 @@ def load(out: Path) -> tuple[Command, Config]:
     if own.is_file(str(options.get("method"))) and not Path(str(options["method"])).is_absolute():
         raise BadRequest(f"{out / 'config.toml'} takes an absolute path for a method that is a file, not "
                          f"{options['method']}")
-    paths = {"root": Path(options["root"])} if "root" in options else {}
+    paths = {"root": Path(str(options["root"]))} if "root" in options else {}
     data, method, debias = (str(options.pop(name, None)) for name in ("data", "method", "debias"))
     return command, override(defaults(data, method, debias), options | paths)
 
@@ -69,16 +70,27 @@ def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -
     """The configuration with another number of seeds, if that is asked for; none that was begun is given up."""
     if seeds is None:
         return config
-    begun = [number for number, seed in enumerate(config.seeds, 1)
-             if any(folder.seed_folder(run, seed).exists() for run in arms(command, config, out))]
-    if begun and seeds < begun[-1]:
-        raise BadRequest(f"--seeds takes at least the {begun[-1]} that were begun, not {seeds}")
-    return override(config, {"seeds": seeds})
+    asked = override(config, {"seeds": seeds})
+    begun = [path for run in arms(command, config, out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
+    if any(map(folder.is_locked, begun)):
+        raise BadRequest(f"--seeds takes a folder that no other command is at work in, as one is in {out}")
+    least = max((int(path.name[5:]) - config.options.first_seed + 1 for path in begun), default=1)
+    if seeds < least:
+        raise BadRequest(f"--seeds takes at least the {least} that were begun, not {seeds}")
+    return asked
+
+
+def check_unchanged(run: Path, config: Config) -> None:
+    """Refuses a configuration that is not the one of the seeds that are there, by their checkpoints."""
+    for seed in config.seeds:
+        for header in checkpoint.newest_first(folder.seed_folder(run, seed) / "checkpoints")[:1]:
+            with suppress(BadCheckpoint):
+                if checkpoint.read_header(header)["about"]["config"] != config.fingerprint():
+                    raise BadRequest(f"{run / 'config.toml'} has changed since {header} was written")
 
 
 def finished(command: Command, config: Config, out: Path) -> bool:
-    return all((folder.seed_folder(run, seed) / "result.json").exists()
-               for run in arms(command, config, out) for seed in config.seeds)
+    return all(folder.is_done(run, seed) for run in arms(command, config, out) for seed in config.seeds)
 
 
 def execute(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
@@ -88,13 +100,15 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         trackers.check(config.options.log)
     runs = arms(command, config, out)
     places = {out: config} | runs
+    for run, arm in runs.items():
+        check_unchanged(run, arm)
     for place in places:
         place.mkdir(parents=True, exist_ok=True)
         note_environment(place, config, *([listener.note] if place == out else []))
     for place, asked in places.items():  # not before all of them are found to be what they were
         write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
-            if not (folder.seed_folder(run, seed) / "result.json").exists()]
+            if not folder.is_done(run, seed)]
     if jobs:
         run_jobs(jobs, listener, config.options.threads)
     summaries = {}
@@ -117,10 +131,14 @@ def note_environment(run: Path, config: Config, note: Callable[[str], None] = la
     if not path.exists():
         folder.write_json(path, now)
         return
-    before = json.loads(path.read_text())
+    try:
+        before = json.loads(path.read_text())
+    except ValueError:
+        raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
     for name, value in files.items():
         if before.get(name, value) != value:
             raise BadRequest(f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another")
-    if changed := [name for name in ("python", "machine", "versions", "device_name") if before.get(name) != now[name]]:
+    noted = ("python", "machine", "versions", "device_name", "commit")
+    if changed := [name for name in noted if before.get(name) != now[name]]:
         note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of an "
              "uninterrupted one")

@@ -50,15 +50,15 @@ class Scope:
         paper has the same."""
         own = {name: list(value) if isinstance(value, tuple) else value for name, value in block.items()}
         asked = own.get("method", NAMES["method"])
-        alike: dict[str, list[str]] = {}
+        alike: dict[tuple[Any, ...], list[str]] = {}
         for method in asked if isinstance(asked, list) else [asked]:
-            alike.setdefault(json.dumps(METHODS[method].paper), []).append(method)
+            alike.setdefault(tuple(METHODS[method].paper.items()), []).append(method)
         grids = []
         for paper, methods in alike.items():
             part = own | {"method": methods}
             kinds = expand({name: part[name] for name in NAMES if name in part})
             known = {path.rpartition(".")[2] for config in kinds for path in flatten(config)}
-            common = self.options | json.loads(paper)
+            common = dict(paper) | self.options
             grids.append({name: value for name, value in common.items() if name in known} | part)
         return grids
 
