@@ -418,7 +418,7 @@ def test_a_last_map_of_one_cell():
     ({"first": "layer4"}, "last takes a later submodule than first"),
     ({"gama": 3.0}, "attach has no option gama; did you mean gamma"),
     ({"gamma": 101.0}, "gamma takes a percentage"),
-    ({"gamma": "5"}, "gamma takes a float, not '5'"),
+    ({"gamma": "5"}, "gamma takes a number, not '5'"),
     ({"period": 0}, "period takes a number of steps"),
     ({"reference": True}, "reference takes a learner"),
     ({"p_counter": "task"}, "p-counter takes global"),
