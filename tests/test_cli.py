@@ -114,30 +114,29 @@ def test_resume_on_a_finished_run_says_so(comparison):
 
 
 def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path):
-    out, _ = comparison
-    more, whole = tmp_path / "more", tmp_path / "whole"
-    shutil.copytree(out, more)
+    arm, more, alone = comparison[0] / "droptop", tmp_path / "more", tmp_path / "alone"
+    shutil.copytree(arm, more)
     done = droptop("resume", more, "--seeds", "3")
     assert done.returncode == 0, done.stderr
     assert "finished" not in done.stdout
-    assert droptop("compare", "--config", out / "config.toml", "--seeds", "3", "--out", whole).returncode == 0
-    names = ["compare.json", "config.toml", *(f"{arm}/{name}" for arm in ("none", "droptop") for name in (
-             "summary.json", "config.toml", "seed-0/metrics.jsonl", "seed-2/metrics.jsonl", "seed-2/result.json"))]
-    for name in names:
-        assert (more / name).read_bytes() == (whole / name).read_bytes(), name
-    assert json.loads((more / "compare.json").read_text())["arms"]["none"]["seeds"] == [0, 1, 2]
+    assert droptop("run", "--config", arm / "config.toml", "--seeds", "1", "--first-seed", "2", "--out",
+                   alone).returncode == 0
+    for name in ("metrics.jsonl", "result.json"):
+        assert (more / "seed-2" / name).read_bytes() == (alone / "seed-2" / name).read_bytes()
+        assert (more / "seed-0" / name).read_bytes() == (arm / "seed-0" / name).read_bytes()
+    assert json.loads((more / "summary.json").read_text())["seeds"] == [0, 1, 2]
     before = (more / "config.toml").read_bytes()
+    assert tomllib.loads(before.decode())["seeds"] == 3
+    with locked(more / "seed-1"):
+        assert "no other command is at work" in droptop("resume", more, "--seeds", "4").stderr
     for seeds, said in (("2", "at least the 3 that were begun"), ("x", "an integer")):
         done = droptop("resume", more, "--seeds", seeds)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert (more / "config.toml").read_bytes() == before
-    with locked(more / "none/seed-1"):
-        assert "no other command is at work" in droptop("resume", more, "--seeds", "4").stderr
-    for arm in ("none", "droptop"):
-        shutil.rmtree(more / arm / "seed-2")  # as if it had not been begun
+    shutil.rmtree(more / "seed-2")  # as if it had not been begun
     assert droptop("resume", more, "--seeds", "2").returncode == 0
-    assert (more / "compare.json").read_bytes() == (out / "compare.json").read_bytes()
+    assert (more / "summary.json").read_bytes() == (arm / "summary.json").read_bytes()
 
 
 def test_what_was_run_with_other_options_is_not_gone_on_with(comparison, tmp_path):
