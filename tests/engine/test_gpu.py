@@ -119,7 +119,7 @@ def test_a_learner_that_waits_says_why():
     learner.step = lambda x, y: step(x, y) * float(y.sum().item() > -1)
     with torch.cuda.stream(torch.cuda.Stream()), pytest.raises(Uncapturable, match=r"captur"):
         GraphedSteps(learner, resident(toy_stream(), learner.device), Position(), 5)
-    torch.rand(1, device="cuda")  # whoever draws from it next does not notice
+    torch.rand(1, device="cuda")  # the device's own generator is as it was
 
 
 def test_a_run_that_cannot_be_captured_runs_eagerly_and_says_so(tmp_path, monkeypatch):

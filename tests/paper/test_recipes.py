@@ -1,6 +1,5 @@
 """Every recipe: its cells exist, and what it shows is right, by numbers that were not measured but made up."""
 
-import dataclasses
 import json
 import re
 from dataclasses import replace
@@ -304,7 +303,7 @@ def test_recipes_run_what_the_paper_has():
     found = {(config.options.method, config.droptop and config.droptop.kappa_0) for config in scope.expand(block)}
     assert found == {("er", None), ("er", 5.0), ("gss", None), ("gss", 0.5), ("aser", None), ("aser", 0.5)}
     assert scope.config({"data": "split-cifar10", "method": "gss", "debias": "droptop"}).droptop.kappa_0 == 0.5
-    asked = dataclasses.replace(scope, options={"kappa_0": 2.0})
+    asked = replace(scope, options={"kappa_0": 2.0})
     assert {config.droptop.kappa_0 for config in asked.expand(block) if config.droptop} == {2.0}
 
 
