@@ -17,8 +17,9 @@ from droptop.cli import main
 from droptop.cli.main import COMMANDS, USAGE
 from droptop.config import configure
 from droptop.engine.build import build_learner, build_stream
+from droptop.engine.run import load, note_environment
 from droptop.report.figures import shortcut_shares
-from droptop.results.folder import locked
+from droptop.results.folder import environments, locked
 
 from toys import droptop
 
@@ -111,6 +112,26 @@ def test_resume_on_a_finished_run_says_so(comparison):
     assert done.returncode == 0
     assert "finished" in done.stdout
     assert (out / "compare.json").read_text() == before
+
+
+def test_a_run_notes_the_commits_that_it_went_on_with(comparison, tmp_path):
+    run, path = tmp_path / "run", tmp_path / "run/environment.json"
+    shutil.copytree(comparison[0] / "droptop", run)
+    before = json.loads(path.read_text())
+    config = load(run)[1]
+    notes = []
+
+    def went_on(commit, unfinished):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"commit": commit}))
+        note_environment(run, config, unfinished, notes.append)
+        return [noted["commit"] for noted in environments(run)]
+
+    assert went_on("then", unfinished=False) == ["then"]
+    assert not notes  # nothing ran
+    assert went_on("then", unfinished=True) == ["then", before["commit"]] == went_on("then", unfinished=True)
+    assert len(notes) == 2
+    assert all("commit changed since this run began" in note for note in notes)
+    assert environments(run)[1] == before
 
 
 def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path):

@@ -160,6 +160,12 @@ def test_the_date_is_that_of_the_run(engine, tmp_path, monkeypatch):
         os.utime(result, (0, time.mktime((2021, 3, 4, 12, 0, 0, 0, 0, -1))))
     assert paper("table1", *SMALL, "--methods", "er", "--seeds", "1", "--out", out) == 0
     assert "Run 2021-03-04 on " in (out / "table1.md").read_text()
+    for path in out.glob("runs/*/environment.json"):  # as of a run that another commit went on with
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"later": [{"commit": "c0ffee5" + "0" * 33}]}))
+    assert paper("table1", *SMALL, "--methods", "er", "--seeds", "1", "--out", out) == 0
+    [line] = [line for line in (out / "table1.md").read_text().splitlines() if line.startswith("Run 2021-03-04")]
+    assert line.endswith(" at c0ffee5.")
+    assert line.count(";") == 1
 
 
 @pytest.mark.parametrize(("args", "says"), [

@@ -33,7 +33,7 @@ pytest.importorskip("vl_convert")
 
 from droptop.report.page import looks
 from droptop.report.page.answer import sentence
-from droptop.report.page.render import describe, in_script, render
+from droptop.report.page.render import describe, environment_of, in_script, render
 from droptop.report.page.serve import Pages, server, version_of
 
 from toys import command, environment
@@ -55,6 +55,16 @@ def page(comparison):
 @pytest.fixture(scope="module")
 def results(comparison):
     return {arm: [read_result(comparison / arm, seed) for seed in range(2)] for arm in ("none", "droptop")}
+
+
+def test_it_names_every_commit_that_a_run_went_on_with(tmp_path):
+    for name in "ab":
+        run = tmp_path / name
+        run.mkdir()
+        write_json(run / "environment.json", {"versions": {"torch": "1"}, "python": "3", "commit": "first",
+                                              "later": [{"commit": "second"}]})
+    assert environment_of([tmp_path / "a", tmp_path / "b", tmp_path / "none"]) == {
+        "torch": "1", "python": "3", "commit": "first, second"}
 
 
 def test_the_answer_is_the_paired_test(page, results):

@@ -95,7 +95,7 @@ def finished(command: Command, config: Config, out: Path) -> bool:
 
 def execute(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
     """Runs what is missing in a folder and gives its summary (run) or comparison (compare)."""
-    if not finished(command, config, out):
+    if unfinished := not finished(command, config, out):
         config.options.check_machine()
         trackers.check(config.options.log)
     runs = arms(command, config, out)
@@ -104,7 +104,7 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         check_unchanged(run, arm)
     for place in places:
         place.mkdir(parents=True, exist_ok=True)
-        note_environment(place, config, *([listener.note] if place == out else []))
+        note_environment(place, config, unfinished, *([listener.note] if place == out else []))
     for place, asked in places.items():  # not before all of them are found to be what they were
         write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
@@ -122,9 +122,10 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     return comparison
 
 
-def note_environment(run: Path, config: Config, note: Callable[[str], None] = lambda text: None) -> None:
-    """Writes environment.json, or tells what has changed since it was written; other weights, or another method in the
-    same file, are refused."""
+def note_environment(run: Path, config: Config, unfinished: bool = True,
+                     note: Callable[[str], None] = lambda text: None) -> None:
+    """Writes environment.json or, where there is more to run and something has changed since, adds to it and tells;
+    other weights, or another method in the same file, are refused."""
     path, options = run / "environment.json", config.options
     files = {"weights": describe(options.weights), "method": own.sha256(options.method)}
     now = folder.environment(options.device, options.threads) | files
@@ -139,6 +140,10 @@ def note_environment(run: Path, config: Config, note: Callable[[str], None] = la
         if before.get(name, value) != value:
             raise BadRequest(f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another")
     noted = ("python", "machine", "versions", "device_name", "commit")
-    if changed := [name for name in noted if before.get(name) != now[name]]:
+    changed = {name: now[name] for name in noted if before.get(name) != now[name]}
+    if unfinished and changed:
         note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of an "
              "uninterrupted one")
+        if changed not in before.setdefault("later", []):
+            before["later"].append(changed)
+            folder.write_json(path, before)

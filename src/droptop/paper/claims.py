@@ -91,7 +91,8 @@ def about(used: Sequence[tuple[str, str]], sets: Sequence[tuple[str, str]]) -> b
 def unquoted(used: Sequence[tuple[str, str]], sets: Sequence[tuple[str, str]]) -> str:
     """Says that the paper's figures are of other test sets than these."""
     ours, theirs = (", ".join(set_name(*one) for one in several) for several in (used, sets))
-    return f"{UNQUOTED} of {ours or 'nothing'}: the paper's figures are of {theirs}."
+    are = "means over" if len(sets) > 1 else "of"
+    return f"{UNQUOTED} of {ours or 'nothing'}: the paper's figures are {are} {theirs}."
 
 
 def claims(found: Found, title: str, sets: Sequence[tuple[str, str]],

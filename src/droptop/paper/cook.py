@@ -4,13 +4,13 @@ OUT is the folder of a study: it can be killed at any moment and goes on where i
 again, more seeds add cells. Several recipes may share a folder; cells that they have in common are then run once.
 """
 
-import json
 import re
 import shlex
 import tempfile
 import time
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from droptop.paper.exhibits import Exhibit, Table
 from droptop.paper.found import Found
 from droptop.paper.recipe import Recipe, Scope
 from droptop.paper.write import Heading
-from droptop.results.folder import environment, seed_folder
+from droptop.results.folder import environment, environments, seed_folder
 from droptop.streams import find as find_stream
 from droptop.study.grid import folder_name
 from droptop.study.sweep import Driver, Engine, Pack, Watcher, sweep
@@ -192,10 +192,8 @@ def machines(found: Found) -> list[str]:
     texts = []
     for config in found.configs:
         if found.results[folder_name(config)]:
-            try:
-                texts.append(machine(json.loads((found.folder(config) / "environment.json").read_text())))
-            except (OSError, ValueError, KeyError):
-                continue
+            with suppress(KeyError):  # of somebody's own making
+                texts += [machine(noted) for noted in environments(found.folder(config))]
     return unique(texts)
 
 

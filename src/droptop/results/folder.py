@@ -1,7 +1,7 @@
 """The run folder: what a run leaves on disk, and how it is read back.
 
     OUT/config.toml          runs again: droptop run --config OUT/config.toml
-    OUT/environment.json     versions, threads, device, commit
+    OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later
     OUT/summary.json         the figures of every seed, once all are done
     OUT/figures/
     OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
@@ -72,6 +72,16 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         "device": device, "device_name": name, "threads": threads,
         "cores": len(os.sched_getaffinity(0)), "commit": commit,
     }
+
+
+def environments(run: Path) -> list[dict[str, Any]]:
+    """Where a run began and wherever else it went on, by its environment.json; none if that is not there or damaged."""
+    try:
+        first = json.loads((run / "environment.json").read_text())
+        later = first.pop("later", [])
+        return [first, *(first | changed for changed in later)]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return []
 
 
 def cpu_name() -> str:

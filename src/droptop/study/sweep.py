@@ -178,7 +178,7 @@ def prepare(out: Path, config: Config, note: Callable[[str], None] = lambda text
     if text != written:
         run.mkdir(parents=True, exist_ok=True)
         write_atomic(run / "config.toml", text)
-    note_environment(run, config, note)
+    note_environment(run, config, not all(folder.is_done(run, seed) for seed in config.seeds), note)
     return run
 
 

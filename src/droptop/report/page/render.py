@@ -18,26 +18,26 @@ from droptop.errors import BadRequest
 from droptop.report.page.content import Page
 from droptop.report.page.runs import page_of_runs
 from droptop.report.page.study import page_of_study
+from droptop.results.folder import environments
 from droptop.streams import cache
 
 
 def describe(folder: Path, again: str) -> Page:
     """What a run, a comparison or a study found; `again` is the command that makes it anew."""
     if (folder / "study.toml").is_file():
-        runs = sorted((folder / "runs").glob("*/environment.json"))
+        runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
         return page_of_study(folder, again, (folder / "study.toml").read_text(), environment_of(runs))
     command, config = load(folder)
     return page_of_runs(command, config, folder, again, (folder / "config.toml").read_text(),
-                        environment_of([folder / "environment.json"]))
+                        environment_of([folder]))
 
 
-def environment_of(paths: list[Path]) -> dict[str, Any]:
-    """The first environment that was noted, its versions beside the rest."""
-    try:
-        noted = json.loads(paths[0].read_text())
-    except (IndexError, OSError, ValueError):
-        return {}
-    return {**noted.pop("versions", {}), **noted}
+def environment_of(runs: list[Path]) -> dict[str, Any]:
+    """Where they ran, versions beside the rest; what was not the same everywhere has all of its values."""
+    noted = [noted.pop("versions", {}) | noted for run in runs for noted in environments(run)]
+    names = dict.fromkeys(name for each in noted for name in each)
+    values = {name: list(dict.fromkeys(each.get(name) for each in noted)) for name in names}
+    return {name: found[0] if len(found) == 1 else ", ".join(map(str, found)) for name, found in values.items()}
 
 
 def render(page: Page, newest: str = "") -> str:
