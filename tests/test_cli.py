@@ -21,7 +21,7 @@ from droptop.engine.run import load, note_environment
 from droptop.report.figures import shortcut_shares
 from droptop.results.folder import environments, locked
 
-from toys import droptop
+from toys import command, droptop, environment
 
 SHORT = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--period", "1", "--history", "2",
          "--significance", "0.49", "--kappa-0", "2"]
@@ -165,10 +165,24 @@ def test_what_was_run_with_other_options_is_not_gone_on_with(comparison, tmp_pat
     shutil.copytree(comparison[0], out)
     (out / "config.toml").write_text((out / "config.toml").read_text().replace("width = 4", "width = 6"))
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    done = droptop("resume", out, "--seeds", "3")
-    assert done.returncode == 2
-    assert re.search(r"config.toml has changed since \S+ was written", done.stderr)
+    for more in (["--seeds", "3"], []):
+        done = droptop("resume", out, *more)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.search(r"config.toml has changed since \S+ was written", done.stderr)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_a_busy_folder_is_waited_for_and_that_is_said(comparison, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(comparison[0] / "droptop", run)
+    (run / "seed-0/result.json").unlink()
+    with locked(run / "seed-0"):
+        process = subprocess.Popen(command("resume", run), stdout=subprocess.PIPE, text=True, env=environment())
+        told = next(line for line in process.stdout if "another process" in line)
+    assert f"{run / 'seed-0'} is being written by another process; waiting for it up to 30 s" in told
+    rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "A_avg" in rest
 
 
 def test_damaged_records_are_made_anew_or_named(comparison, tmp_path):

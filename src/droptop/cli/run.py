@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from droptop import api
 from droptop.cli import flags
 from droptop.config import Config
-from droptop.engine.run import Command, finished, load, with_seeds
+from droptop.engine.run import Command, finished, load_to_go_on
 from droptop.errors import DroptopError
 from droptop.report import bars, progress, tables
 
@@ -36,8 +36,7 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = flags.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    command, config = load(out)
-    config = with_seeds(command, config, out, options.seeds)
+    command, config = load_to_go_on(out, options.seeds)
     if finished(command, config, out):
         console.print(f"{out} is finished: nothing to resume", highlight=False, markup=False)
     return serve(command, config, out, False, console)

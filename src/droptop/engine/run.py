@@ -66,10 +66,21 @@ def load(out: Path) -> tuple[Command, Config]:
     return command, override(defaults(data, method, debias), options | paths)
 
 
-def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -> Config:
-    """The configuration with another number of seeds, if that is asked for; none that was begun is given up."""
-    if seeds is None:
-        return config
+def load_to_go_on(out: Path, seeds: int | None = None) -> tuple[Command, Config]:
+    """What a folder goes on with, refused where it is no longer what its seeds were made with."""
+    command, config = load(out)
+    if seeds is not None:
+        config = with_seeds(command, config, out, seeds)
+    for run, arm in arms(command, config, out).items():
+        for seed in arm.seeds:
+            for header in checkpoint.newest_first(folder.seed_folder(run, seed) / "checkpoints")[:1]:
+                with suppress(BadCheckpoint):
+                    folder.refuse_another(arm, run, header, checkpoint.read_header(header)["about"])
+    return command, config
+
+
+def with_seeds(command: Command, config: Config, out: Path, seeds: int) -> Config:
+    """The configuration with another number of seeds; none that was begun is given up."""
     asked = override(config, {"seeds": seeds})
     begun = [path for run in arms(command, config, out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
     if any(map(folder.is_locked, begun)):
@@ -78,15 +89,6 @@ def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -
     if seeds < least:
         raise BadRequest(f"--seeds takes at least the {least} that were begun, not {seeds}")
     return asked
-
-
-def check_unchanged(run: Path, config: Config) -> None:
-    """Refuses a configuration that is not the one of the seeds that are there, by their checkpoints."""
-    for seed in config.seeds:
-        for header in checkpoint.newest_first(folder.seed_folder(run, seed) / "checkpoints")[:1]:
-            with suppress(BadCheckpoint):
-                if checkpoint.read_header(header)["about"]["config"] != config.fingerprint():
-                    raise BadRequest(f"{run / 'config.toml'} has changed since {header} was written")
 
 
 def finished(command: Command, config: Config, out: Path) -> bool:
@@ -100,8 +102,6 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         trackers.check(config.options.log)
     runs = arms(command, config, out)
     places = {out: config} | runs
-    for run, arm in runs.items():
-        check_unchanged(run, arm)
     for place in places:
         place.mkdir(parents=True, exist_ok=True)
         note_environment(place, config, unfinished, *([listener.note] if place == out else []))

@@ -15,13 +15,14 @@ from droptop.engine.graph import GraphedSteps, Uncapturable, lane
 from droptop.engine.look import Onlooker
 from droptop.engine.resident import resident
 from droptop.engine.steps import Record, Steps
-from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError
+from droptop.errors import BadCheckpoint, Diverged, DroptopError
 from droptop.learner import Learner
 from droptop.results.folder import (
     MetricsFile,
     locked,
     matches,
     read_metrics,
+    refuse_another,
     seed_folder,
     seed_result,
     write_json,
@@ -109,7 +110,7 @@ class SeedRun:
 
     def work(self) -> Iterator[None]:
         """The whole run; yields while the device is busy with a block, so that another seed may queue its own."""
-        with locked(self.folder):
+        with locked(self.folder, self.warn):
             if (self.folder / "result.json").exists():
                 return
             stream = build_stream(self.config, self.seed)
@@ -250,8 +251,7 @@ class SeedRun:
             except BadCheckpoint as error:
                 self.warn(f"{error}; going back to what was before it")
                 continue
-            if about["config"] != self.config.fingerprint():
-                raise BadRequest(f"{self.run / 'config.toml'} has changed since {header} was written")
+            refuse_another(self.config, self.run, header, about)
             if not matches(self.folder / "metrics.jsonl", about["metrics"]):
                 self.warn(f"metrics.jsonl does not go with {header}; going back to what was before it")
                 continue

@@ -18,7 +18,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -94,18 +94,22 @@ def cpu_name() -> str:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One writer a folder. The system frees the lock when its holder dies, however it dies."""
+def locked(folder: Path, note: Callable[[str], None] = lambda text: None) -> Iterator[None]:
+    """One writer a folder; `note` is told of a wait. The system frees the lock when its holder dies, anyhow."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("w") as file:
-        deadline = time.monotonic() + LOCK_WAIT
+        begun, told = time.monotonic(), False
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() > deadline:
+                waited = time.monotonic() - begun
+                if waited > LOCK_WAIT:
                     raise DroptopError(f"{folder} is being written by another process") from None
+                if waited > 1 and not told:
+                    note(f"{folder} is being written by another process; waiting for it up to {LOCK_WAIT:g} s")
+                    told = True
                 time.sleep(0.1)
         yield
 
@@ -120,6 +124,12 @@ def is_locked(folder: Path, name: str = LOCK) -> bool:
         return True
     except OSError:
         return False
+
+
+def refuse_another(config: Config, run: Path, header: Path, about: dict[str, Any]) -> None:
+    """Refuses a configuration that is not the one that a checkpoint was written with."""
+    if about["config"] != config.fingerprint():
+        raise BadRequest(f"{run / 'config.toml'} has changed since {header} was written")
 
 
 class MetricsFile:
