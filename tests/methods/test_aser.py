@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from droptop.memory import Buffer, balanced_draw
+from droptop.methods import aser
 from droptop.methods.aser import knn_shapley, take_places
 
 from toys import feed, toy_batches, toy_learner
@@ -157,9 +158,31 @@ def test_update_lets_the_lowest_values_leave():
         assert any(torch.equal(learner.memory.rows["x"][slot], x) for x in stream["x"])
 
 
+@pytest.mark.parametrize("wanted", [False, True])
+def test_what_does_not_fit_any_more_competes(wanted, monkeypatch):
+    """The batch that fills the memory: two of it find a place, the other four compete."""
+    learner = feed(toy_learner("aser", debias="none", memory=20), toy_batches(3, size=6))
+    stream = dict(zip("xy", toy_batches(1, size=6, seed=5)[0])) | {"logits": torch.zeros(6, 4)}
+    batch = len(stream["y"])
+    assert (learner.memory.size, batch) == (18, 6)
+    monkeypatch.setattr(aser, "mean_value", lambda *args: torch.cat(
+        [torch.zeros(len(args[4]) - batch), torch.ones(batch) if wanted else -torch.ones(batch)]))
+    before = learner.memory.rows["x"][:18].clone()
+    learner.remember(stream)
+    rows = learner.memory.rows["x"][:20]
+    assert learner.memory.size == 20
+    held = [sum(torch.equal(row, x) for row in rows) for x in stream["x"]]
+    if wanted:  # rivals may be those that have just found a place
+        assert held[2:] == [1] * 4
+    else:
+        assert torch.equal(rows, torch.cat([before, stream["x"][:2]]))
+
+
 def test_scarce_classes():
-    learner = toy_learner("aser", memory=8)
-    learner.memory.write(torch.arange(8), {"x": torch.zeros(8, 3, 16, 16, dtype=torch.uint8),
-                                           "y": torch.tensor([0, 0, 0, 0, 0, 1, 1, 2])})
-    learner.seen[:] = True
-    assert learner.scarce(torch.tensor([0, 1, 2, 3])).tolist() == [False, False, True, True]  # a share is 2
+    learner = toy_learner("aser", memory=80)  # an equal share of four classes is 20
+    labels = torch.tensor([0] * 54 + [1] * 20 + [2] * 5 + [3])
+    learner.memory.write(torch.arange(80), {"x": torch.zeros(80, 3, 16, 16, dtype=torch.uint8), "y": labels})
+    often = torch.stack([learner.scarce(torch.tensor([0, 1, 2, 3])) for _ in range(4000)]).float().mean(0)
+    expected = torch.tensor([0, 0, 15 / 20, 19 / 20])
+    assert (often - expected).abs().max() < 4 * math.sqrt(0.25 / 4000)
+    assert not often[:2].any()

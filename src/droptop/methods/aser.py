@@ -95,28 +95,32 @@ class ASER(Learner):
                 for name, rows in super().retrieve(stream).items() if name != "there"}
 
     def remember(self, stream: Rows) -> None:
-        """Fills the memory, then lets some others of it and the stream batch compete before a class-balanced panel:
-        those of the lowest value leave."""
+        """Fills the memory, then lets some of it and what is left of the stream batch compete before a class-balanced
+        panel of others, on which classes that are scarce also judge themselves: those of the lowest value leave."""
         memory, batch = self.memory, len(stream["y"])
+        free = first_free_slots(memory, batch)
+        memory.write(torch.where(self.finite, free, memory.capacity), stream)
+        left = free == memory.capacity
+        judging_too = left & self.scarce(stream["y"])
         panel_slots, sitting = balanced_draw(memory, self.judges, self.random["memory"])
         rival_slots, there = memory.draw(self.judges, self.random["memory"], but=panel_slots)
         panel, rivals = memory.read(panel_slots), memory.read(rival_slots)
         of_panel, of_stream, of_rivals = self.features(panel["x"], stream["x"], rivals["x"])
-        labels, known = torch.cat([rivals["y"], stream["y"]]), F.pad(there, (0, batch), value=True)
-        judging = torch.cat([sitting, self.scarce(stream["y"])])
-        value = mean_value(torch.cat([of_panel, of_stream]), torch.cat([panel["y"], stream["y"]]), judging,
-                           torch.cat([of_rivals, of_stream]), labels, known, self.config.neighbours)
-        lowest = torch.where(known, value, torch.inf).topk(batch, largest=False).indices
-        leaves = torch.zeros_like(known).index_fill(0, lowest, True)
-        taken = take_places(leaves, torch.where(there, rival_slots, memory.capacity), memory.capacity)
-        slots = torch.where(memory.size == memory.capacity, taken, first_free_slots(memory, batch))
+        labels, known = torch.cat([rivals["y"], stream["y"]]), torch.cat([there, left])
+        value = mean_value(torch.cat([of_panel, of_stream]), torch.cat([panel["y"], stream["y"]]),
+                           torch.cat([sitting, judging_too]), torch.cat([of_rivals, of_stream]), labels, known,
+                           self.config.neighbours)
+        rank = torch.where(known, value, torch.inf).argsort(stable=True).argsort()
+        leaves = (rank < left.sum()) | F.pad(~left, (len(there), 0))
+        slots = take_places(leaves, torch.where(there, rival_slots, memory.capacity), memory.capacity)
         memory.write(torch.where(self.finite, slots, memory.capacity), stream)
 
     def scarce(self, labels: Tensor) -> Tensor:
-        """Does the memory hold less than an equal share of this class?"""
+        """Does the memory hold less of this class than a share that is drawn anew, of at most an equal one of all?"""
+        share = torch.rand((), generator=self.random["memory"], device=labels.device) / len(self.spec.classes)
         counts = torch.zeros_like(self.seen, dtype=torch.int64)
         counts.index_add_(0, self.memory.rows["y"][:-1], self.memory.filled().long())
-        return counts[labels] * self.seen.sum().clamp(min=1) < self.memory.capacity
+        return counts[labels] < share * self.memory.capacity
 
     def features(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Pooled features, in one forward pass."""
