@@ -6,9 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from droptop import BadBatch, BadRequest, Samples, Spec, Stream, StreamConfig, make_learner, make_stream
+from droptop import BadBatch, BadRequest, Learner, Samples, Spec, Stream, StreamConfig, make_learner, make_stream
+from droptop.errors import Diverged
+from droptop.methods import METHODS
 
-from toys import feed, toy_batches, toy_learner
+from toys import differences, feed, toy_batches, toy_learner
 
 
 @pytest.mark.parametrize("per", ["class", "common"])
@@ -45,6 +47,55 @@ def test_your_own_stream():
     assert (learner.config.lr, learner.config.augment) == (0.1, "crop-flip")  # the paper's, where no stream says more
     for x, y, task, _ in stream:
         assert learner.observe(x, y, task).isfinite()
+
+
+def test_a_test_set_without_samples_of_a_task_is_refused():
+    spec, x = Spec((3, 16, 16), ("cat", "dog")), torch.zeros(16, 3, 16, 16, dtype=torch.uint8)
+    cats = Samples(x, torch.zeros(16, dtype=torch.int64))
+    with pytest.raises(BadRequest, match="test set cats of mine has no samples of task 1"):
+        Stream("mine", spec, Samples(x, torch.arange(16) % 2), {"cats": cats}, StreamConfig(tasks=2, batch=4), seed=0)
+
+
+class Running(Learner):
+    """Weighs its loss by a mean of what it was before."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.mean_loss, self._scratch = torch.ones(()), torch.zeros(())
+
+    def loss(self, logits, batch):
+        loss = super().loss(logits, batch)
+        self.mean_loss.lerp_(loss.detach(), 0.5)
+        return loss / self.mean_loss
+
+
+def test_tensors_that_a_method_keeps_are_state(monkeypatch):
+    monkeypatch.setitem(METHODS, "running", Running)
+    batches = toy_batches(6)
+    whole, half, after = (toy_learner("running") for _ in range(3))
+    feed(whole, batches), feed(half, batches[:3])
+    state = {name: value.clone() for name, value in half.state_dict().items()}
+    assert state["own.mean_loss"] != 1
+    assert "own._scratch" not in state
+    after.load_state_dict(state)
+    feed(after, batches[3:])
+    assert differences(whole.state_dict(), after.state_dict()) == []
+    with torch.no_grad():
+        after.model.fc.bias[0] = torch.nan
+    before = after.mean_loss.clone()
+    with pytest.raises(Diverged, match="as before it, but for its draws"):
+        after.observe(*batches[0])
+    assert after.mean_loss == before
+
+
+def test_an_optimiser_that_cannot_skip_a_step_is_refused(monkeypatch):
+    class Other(Learner):
+        def make_optimizer(self, weights):
+            return torch.optim.RMSprop(weights)
+
+    monkeypatch.setitem(METHODS, "other", Other)
+    with pytest.raises(BadRequest, match=r"make_optimizer gives .* not RMSprop"):
+        toy_learner("other")
 
 
 def test_joint_takes_one_task():

@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from droptop import BadRequest, Spec, make_learner
 from droptop.config import configure
 from droptop.methods import METHODS
 from droptop.nets import Adapted, NetConfig, build
+from droptop.nets.gradients import Part, group_gradients, passed
 from droptop.rng import seeded
 
 from models import CLASSES, ConvNeXt, ResNet, VisionTransformer
@@ -81,7 +83,64 @@ def test_gss_sees_through_layers_that_write_over_others():
     assert torch.equal(*scores)
 
 
+def by_autograd(learner, x, y):
+    """The gradient of every sample alone, over all weights that are trained."""
+    weights, rows = list(learner.weights.values()), []
+    for image, label in zip(x, y):
+        loss = F.cross_entropy(learner.model(learner.normalise(image[None])), label[None])
+        gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+        rows.append(torch.cat([gradient.flatten() for gradient in gradients if gradient is not None]))
+    return F.normalize(torch.stack(rows))
+
+
+def plain(model):
+    pass
+
+
+def no_affine(model):
+    model.bn1 = nn.BatchNorm2d(model.bn1.num_features, affine=False)
+
+
+def frozen_first(model):
+    model.conv1.requires_grad_(requires_grad=False)
+
+
+@pytest.mark.parametrize("change", [plain, no_affine, frozen_first])
+def test_gss_knows_the_gradients_of_what_is_trained(change):
+    with seeded(0, "init"):
+        model = ResNet()
+    change(model)
+    learner = feed(make_learner("gss", SPEC, debias="none", model=model, **NAMES, memory=40, memory_batch=4,
+                                augment="none"), toy_batches(3))
+    learner.model.eval()
+    x, y, _ = toy_batches(1, seed=7)[0]
+    wanted = by_autograd(learner, x, y)
+    parts = [Part(len(y), 1)]
+    with torch.enable_grad():
+        layers = passed(learner.model, learner.normalise(x),
+                        lambda logits: F.cross_entropy(logits, y, reduction="sum"), overwrites=True)
+        found = F.normalize(torch.cat([g for at in layers for g in group_gradients(at, parts)], 1))
+    torch.testing.assert_close(found @ found.T, wanted @ wanted.T, atol=1e-4, rtol=0)
+
+
+def test_gss_refuses_a_layer_that_is_used_twice():
+    class Twice(ResNet):
+        def forward(self, x):
+            return super().forward(x) + 0 * self.conv1(x).mean()
+
+    learner = make_learner("gss", SPEC, model=Twice(), **NAMES, memory=40, memory_batch=4)
+    with pytest.raises(BadRequest, match="uses each of its layers once"):
+        feed(learner, toy_batches(1))
+
+
+def reflected():
+    model = ResNet()
+    model.conv1.padding_mode = "reflect"
+    return model
+
+
 @pytest.mark.parametrize(("options", "says"), [
+    ({"method": "gss", "model": reflected()}, r"gss takes .* not net.conv1 .Conv2d"),
     ({"model": ResNet(classes=5)}, r"model gives \(5,\) a sample, not 4 logits"),
     ({"model": nn.Identity()}, "first takes the name of a submodule"),
     ({"model": ResNet(dropout=0.5)}, "draws at random .* droptop.attach"),

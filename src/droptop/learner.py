@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from droptop import state
 from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map, group_losses
-from droptop.errors import BadBatch, Diverged, require
+from droptop.errors import BadBatch, BadRequest, Diverged, require
 from droptop.memory import Buffer, Rows, reservoir_slots, split
 from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers
 from droptop.optim import SGD, Fused
@@ -92,6 +92,9 @@ class Learner:
         self.weights = {name: weight for name, weight in self.models.named_parameters() if weight.requires_grad}
         self.frozen = state.digest(weight for weight in self.models.parameters() if not weight.requires_grad)
         self.optimizer = self.make_optimizer(list(self.weights.values()))
+        if not isinstance(self.optimizer, Fused):
+            raise BadRequest("make_optimizer gives an optimiser of droptop.optim's kind, which can skip a step and has "
+                             f"its state before the first one, not {type(self.optimizer).__name__}")
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         self.memory = Buffer(config.memory, self.columns(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
@@ -114,7 +117,8 @@ class Learner:
         loss = self.step(x.to(self.device), y.to(self.device))
         if not self.finite:
             self.finite.fill_(True)
-            raise Diverged(f"the loss is {loss.item()} at step {self.clock['step'] + 1}; the learner is as before it")
+            raise Diverged(f"the loss is {loss.item()} at step {self.clock['step'] + 1}; the learner is as before it, "
+                           "but for its draws")
         if self.tick(task):
             self.probe()
         return loss
@@ -192,24 +196,28 @@ class Learner:
 
     def guarded(self) -> list[Tensor]:
         """What a loss that is not finite must not leave changed, besides what `update` does not touch then."""
+        tensors = [*self.statistics, *state.own(self).values()]
         if self.config.iterations == 1:
-            return self.statistics
+            return tensors
         moments = [value for of_weight in self.optimizer.state.values() for value in of_weight.values()]
-        return [*self.weights.values(), *self.statistics, *moments]
+        return [*tensors, *self.weights.values(), *moments]
 
     def update(self, loss: Tensor) -> None:
         """One step of the optimiser; where the loss or a gradient is not finite, weights stay as they were."""
         self.optimizer.zero_grad()
         loss.backward()
-        norm = nn.utils.get_total_norm([p.grad for p in self.weights.values() if p.grad is not None])
-        self.finite &= loss.isfinite() & norm.isfinite()
-        self.clip(norm)
+        self.finite &= loss.isfinite()
+        for model in self.replicas:
+            weights = [weight for weight in model.parameters() if weight.grad is not None]
+            norm = nn.utils.get_total_norm([weight.grad for weight in weights])
+            self.finite &= norm.isfinite()
+            self.clip(weights, norm)
         # Fused optimisers skip the step themselves, on the device, where this says so.
-        self.optimizer.found_inf = (~self.finite).float()  # type: ignore[union-attr]
+        self.optimizer.found_inf = (~self.finite).float()
         self.optimizer.step()
 
-    def clip(self, norm: Tensor) -> None:
-        """May shorten the gradients, whose length this is."""
+    def clip(self, weights: list[nn.Parameter], norm: Tensor) -> None:
+        """May shorten the gradients of a model's weights, whose length this is."""
 
     def remember(self, stream: Rows) -> None:
         """MemoryUpdate: reservoir sampling. `stream` also has the logits that the training pass gave."""
@@ -303,7 +311,7 @@ class Learner:
         """What the memory keeps of a sample, as an example row."""
         return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
 
-    def make_optimizer(self, weights: list[nn.Parameter]) -> Fused | torch.optim.Optimizer:
+    def make_optimizer(self, weights: list[nn.Parameter]) -> Fused:
         """The optimiser with all of its state, before the first step."""
         return SGD(weights, self.config.lr, self.config.momentum, self.config.weight_decay)
 

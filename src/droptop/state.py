@@ -19,6 +19,15 @@ def digest(weights: Iterable[Tensor]) -> Tensor | None:
     return torch.frombuffer(bytearray(total.digest()), dtype=torch.uint8) if frozen else None
 
 
+BASE = {"mean", "std", "seen", "frozen", "finite"}  # of every learner: they never change, or are looked after by name
+
+
+def own(learner: "Learner") -> dict[str, Tensor]:
+    """Tensors that a method keeps as attributes, beyond those of every learner; one that is no state begins with _."""
+    return {name: value for name, value in vars(learner).items()
+            if isinstance(value, Tensor) and name not in BASE and not name.startswith("_")}
+
+
 def gather(learner: "Learner") -> dict[str, Tensor]:
     """The learner's own tensors, not copies of them."""
     frozen = {name for name, _ in learner.models.named_parameters()} - learner.weights.keys()
@@ -29,19 +38,20 @@ def gather(learner: "Learner") -> dict[str, Tensor]:
     state |= {f"memory.{name}": rows for name, rows in learner.memory.state_dict().items()}
     if learner.debias is not None:
         state |= {f"debias.{name}": value for name, value in learner.debias.state_dict().items()}
+    state |= {f"own.{name}": value for name, value in own(learner).items()}
     state |= {f"random.{name}": random.get_state() for name, random in learner.random.items()}
     return state | {f"clock.{name}": torch.tensor(count) for name, count in learner.clock.items()}
 
 
 def restore(learner: "Learner", state: dict[str, Tensor]) -> None:
     """Copies a state into the learner's tensors, which stay where they are: graphs that were captured go on to hold."""
-    own = gather(learner)
-    if wrong := sorted(own.keys() ^ state.keys()) or [n for n in own if own[n].shape != state[n].shape]:
+    now = gather(learner)
+    if wrong := sorted(now.keys() ^ state.keys()) or [n for n in now if now[n].shape != state[n].shape]:
         raise ValueError(f"this state is of another learner: {', '.join(wrong[:5])}")
     if learner.frozen is not None and not torch.equal(learner.frozen, state["frozen"]):
         raise ValueError("this state is of a learner whose frozen weights are others")
     with torch.no_grad():
-        for name, value in own.items():
+        for name, value in now.items():
             value.copy_(state[name])
     for name, random in learner.random.items():
         random.set_state(state[f"random.{name}"])

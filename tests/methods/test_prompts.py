@@ -156,6 +156,14 @@ def test_gradients_are_clipped(method):
     assert norm.item() == pytest.approx(0.01, rel=1e-3)
 
 
+@over_prompts
+def test_two_models_are_clipped_each_by_its_own_norm(method):
+    learner = feed(toy_learner(method, clip=0.01, reference=True), toy_batches(2))
+    for model in learner.replicas:
+        norm = torch.nn.utils.get_total_norm([w.grad for w in model.parameters() if w.grad is not None])
+        assert norm.item() == pytest.approx(0.01, rel=1e-3)
+
+
 def test_the_learning_rate_scales_with_the_batch():
     learner = toy_learner("l2p", lr_scale="batch/256")
     learner.observe(*toy_batches(1, size=16)[0])

@@ -65,8 +65,8 @@ class DualPrompt(Prompt):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # The task of the next step comes with it, as its images do: it is no state.
-        self.task = torch.zeros(1, dtype=torch.int64, device=self.device)
+        # The task of the next step comes with it, as its images do: it is no state, and its name says so.
+        self._task = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.told = 0
 
     def prompts(self, vit: ViT, config: DualPromptConfig) -> Prompts:
@@ -83,11 +83,11 @@ class DualPrompt(Prompt):
             raise BadBatch(f"there is no expert for task {task}: they are 0 to {self.config.experts - 1}; raise "
                            "--experts")
         if task != self.told:
-            self.task.fill_(task)
+            self._task.fill_(task)
             self.told = task
 
     def arrive(self, x: Tensor, y: Tensor) -> Rows:
-        return super().arrive(x, y) | {"task": self.task.expand(len(x))}
+        return super().arrive(x, y) | {"task": self._task.expand(len(x))}
 
     def columns(self) -> Rows:
         return super().columns() | {"task": torch.zeros((), dtype=torch.int64)}
@@ -117,9 +117,9 @@ class DualPrompt(Prompt):
     @torch.no_grad()
     def follow(self, prompts: Prompts) -> None:
         """The experts of tasks to come are what the present one's is now."""
-        prompts.entered |= (torch.arange(len(prompts.entered), device=self.device) == self.task) & self.finite
+        prompts.entered |= (torch.arange(len(prompts.entered), device=self.device) == self._task) & self.finite
         stays = prompts.entered | ~self.finite
         moments = self.optimizer.state[prompts.experts]
         for rows in (prompts.experts, moments["exp_avg"], moments["exp_avg_sq"]):
             kept = stays.view(-1, *[1] * (rows.dim() - 1))
-            rows.copy_(torch.where(kept, rows, rows.index_select(0, self.task)))
+            rows.copy_(torch.where(kept, rows, rows.index_select(0, self._task)))

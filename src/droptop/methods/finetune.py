@@ -1,6 +1,6 @@
 """The two bounds of every table: nothing is remembered, or nothing needs to be.
 
-Without a memory there is no loss to adapt the intensity by: with DropTop, kappa stays at kappa_0.
+Without a memory there is no loss to adapt the intensity by: with DropTop, kappa' stays at kappa_0.
 Cost of a step: half of ER's, which replays as many samples as it sees.
 """
 

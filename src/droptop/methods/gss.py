@@ -19,7 +19,7 @@ from droptop.errors import BadRequest, require
 from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows, first_free_slots, weighted_draw
 from droptop.nets import Adapted, evaluating
-from droptop.nets.gradients import Part, gram, group_gradients, has_gradients_of_groups, passed
+from droptop.nets.gradients import Part, gram, group_gradients, has_gradients_of_groups, passed, trained
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class GSS(Learner):
     def check_maps(self) -> None:
         super().check_maps()
         for name, layer in self.model.named_modules():
-            if layer._parameters and not has_gradients_of_groups(layer):
+            if trained(layer) and not has_gradients_of_groups(layer):
                 raise BadRequest(f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not "
                                  f"{name} ({type(layer).__name__})")
 

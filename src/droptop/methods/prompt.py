@@ -127,8 +127,8 @@ class Prompt(Learner):
     def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
         return super().objective(model, logits, batch) - self.pull(model.prompts, batch.rows)
 
-    def clip(self, norm: Tensor) -> None:
-        nn.utils.clip_grads_with_norm_(self.weights.values(), self.config.clip, norm)
+    def clip(self, weights: list[nn.Parameter], norm: Tensor) -> None:
+        nn.utils.clip_grads_with_norm_(weights, self.config.clip, norm)
 
     def make_optimizer(self, weights: list[nn.Parameter]) -> Adam:
         config = self.config

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from droptop.errors import BadRequest
 from droptop.nets.fusing import kernels
 
 
@@ -38,22 +39,33 @@ def passed(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], overwr
         seen.append((layer, entered[0].detach(), left))
         return left.clone() if overwrites else None
 
-    layers = [layer for layer in model.modules() if layer._parameters]
+    layers = [layer for layer in model.modules() if trained(layer)]
     hooks = [layer.register_forward_hook(note) for layer in layers]
     try:
         with torch.enable_grad():
-            gradients = torch.autograd.grad(loss(model(x)), [left for _, _, left in seen])
+            result = loss(model(x))
+            if len({layer for layer, _, _ in seen}) < len(seen):
+                raise BadRequest("--method gss takes a model that uses each of its layers once")
+            gradients = torch.autograd.grad(result, [left for _, _, left in seen])
     finally:
         for hook in hooks:
             hook.remove()
     return [Passed(layer, entered, gradient) for (layer, entered, _), gradient in zip(seen, gradients)]
 
 
+def trained(layer: nn.Module) -> bool:
+    """Has it weights of its own that are trained?"""
+    return any(weight is not None and weight.requires_grad for weight in layer._parameters.values())
+
+
 def has_gradients_of_groups(layer: nn.Module) -> bool:
-    """Does `group_gradients` know this kind of layer?"""
+    """Does `group_gradients` know this kind of layer, if it is trained?"""
+    if not all(weight is None or weight.requires_grad for weight in layer._parameters.values()):
+        return False
     if isinstance(layer, nn.Conv2d):
-        return layer.groups == 1 and layer.dilation == (1, 1) and not isinstance(layer.padding, str)
-    return isinstance(layer, nn.Linear | nn.BatchNorm2d)
+        plain = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
+        return plain and not isinstance(layer.padding, str)
+    return isinstance(layer, nn.Linear) or (isinstance(layer, nn.BatchNorm2d) and layer.track_running_stats)
 
 
 def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:

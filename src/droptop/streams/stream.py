@@ -113,6 +113,9 @@ class Stream:
             if self.steps(task) == 0:
                 raise BadRequest(f"task {task} of {name} has {len(self.order[task])} samples, fewer than one batch of "
                                  f"{config.batch}: raise --limit, lower --batch or --imbalance, or pass --no-drop-last")
+            for test, source in tests.items():
+                if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
+                    raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
 
     @cached_property
     def own(self) -> list[Tensor]:
