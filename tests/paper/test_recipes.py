@@ -231,8 +231,9 @@ def test_readings_that_are_the_default_have_no_row():
     assert "ER, stem 3x3" not in names["split-cifar10"]
     assert "ER, stem 7x7/2" not in names["split-tiny-imagenet9"]
     assert "ER, stem 3x3" in names["split-tiny-imagenet9"]
-    assert {name for name in names["split-cifar10"] if name.startswith("GSS")} == {
-        "GSS, as it is", "GSS, separate forward passes"}
+    assert {name for name in names["split-cifar10"] if name.startswith(("GSS", "ASER"))} == {
+        "GSS, as it is", "GSS, separate forward passes", "GSS, separate forward passes, lr 0.2", "ASER, as it is",
+        "ASER, separate forward passes"}
 
 
 @pytest.mark.parametrize("name", ["readings", "sensitivity"])
