@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pytest
@@ -16,8 +17,10 @@ from PIL import Image
 from droptop.cli import main
 from droptop.cli.main import COMMANDS, USAGE
 from droptop.config import configure
+from droptop.engine import run as engine_run
 from droptop.engine.build import build_learner, build_stream
-from droptop.engine.run import load, note_environment
+from droptop.engine.run import begin, load, note_environment
+from droptop.errors import BadRequest
 from droptop.report.figures import shortcut_shares
 from droptop.results.folder import environments, locked
 
@@ -131,7 +134,7 @@ def test_a_run_notes_the_commits_that_it_went_on_with(comparison, tmp_path):
     assert went_on("then", unfinished=True) == ["then", before["commit"]] == went_on("then", unfinished=True)
     assert len(notes) == 2
     assert all("commit changed since this run began" in note for note in notes)
-    assert environments(run)[1] == before
+    assert environments(run)[1] | {"asked": before["asked"]} == before
 
 
 def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path):
@@ -168,8 +171,21 @@ def test_what_was_run_with_other_options_is_not_gone_on_with(comparison, tmp_pat
     for more in (["--seeds", "3"], []):
         done = droptop("resume", out, *more)
         assert (done.returncode, done.stdout) == (2, "")
-        assert re.search(r"config.toml has changed since \S+ was written", done.stderr)
+        assert re.search(r"config.toml has changed since \S+ began", done.stderr)
+        for path in out.glob("*/seed-*/checkpoints"):  # as somebody does to save room
+            shutil.rmtree(path)
+        before = {path: data for path, data in before.items() if "checkpoints" not in path.parts}
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_of_two_commands_for_one_new_folder_the_first_has_it(tmp_path, monkeypatch):
+    """Both find it empty; while the second one builds its learner, the first one begins."""
+    out, config = tmp_path / "out", configure("fashion", debias="none", width=4, limit=64)
+    first = iter([partial(begin, "run", config, out)])
+    monkeypatch.setattr(engine_run, "build_learner", lambda *args, **options: next(first, bool)())
+    with pytest.raises(BadRequest, match="another command has just begun in"):
+        begin("run", configure("fashion", debias="none", width=4, limit=64, lr=0.5), out)
+    assert "lr = 0.05" in (out / "config.toml").read_text()
 
 
 def test_a_busy_folder_is_waited_for_and_that_is_said(comparison, tmp_path):
@@ -188,7 +204,8 @@ def test_a_busy_folder_is_waited_for_and_that_is_said(comparison, tmp_path):
 def test_damaged_records_are_made_anew_or_named(comparison, tmp_path):
     out = tmp_path / "damaged"
     shutil.copytree(comparison[0], out)
-    (out / "none/seed-0/result.json").write_text("{")
+    for seed, damage in enumerate(("{", "{}")):
+        (out / f"none/seed-{seed}/result.json").write_text(damage)
     assert droptop("resume", out).returncode == 0
     assert (out / "compare.json").read_bytes() == (comparison[0] / "compare.json").read_bytes()
     (out / "environment.json").write_text("{")

@@ -58,6 +58,12 @@ def command_line(options, out="out"):
     return tokens
 
 
+def test_paths_are_taken_as_text_too_and_kept_whole(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    options = configure("folder:pictures", root="data").options
+    assert (options.root, options.data) == (tmp_path / "data", f"folder:{tmp_path / 'pictures'}")
+
+
 def test_every_option_is_reachable_from_the_command_line():
     base = flatten(configure())
     assert base.keys() - NAMED == OTHER.keys()

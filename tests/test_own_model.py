@@ -146,6 +146,7 @@ def reflected():
     ({"model": ResNet(dropout=0.5)}, "draws at random .* droptop.attach"),
     ({"stream": Spec((1, 16, 16), tuple("abcd"))}, r"model does not take images of \(1, 16, 16\): Given groups=1"),
     ({"first": None}, "model takes first and last"),
+    ({"model": None}, "--model takes the model that first and last name"),
     ({"last": "layr4"}, "last takes .* has layer4"),
     ({"width": 8}, "--width is for nets that droptop builds"),
     ({"stem": "3x3"}, "--stem is for nets"),

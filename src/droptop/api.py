@@ -12,7 +12,7 @@ from typing import Any
 from droptop import trackers
 from droptop.config import Config, configure
 from droptop.engine.pool import Listener
-from droptop.engine.run import Command, arms, begin, execute, load_to_go_on
+from droptop.engine.run import Command, arms, begin, execute, load, with_seeds
 from droptop.errors import BadRequest
 from droptop.report.progress import Plain
 
@@ -31,7 +31,8 @@ def compare(data: str = "fashion-sticker", method: str = "er", debias: str = "dr
 
 def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
     """Continues either from where it stopped, with more seeds if asked; on a CPU, to the same bytes as in one go."""
-    return carry_on(*load_to_go_on(Path(out), seeds), Path(out), Plain())
+    command, config = load(Path(out))
+    return carry_on(command, with_seeds(command, config, Path(out), seeds), Path(out), Plain())
 
 
 def followed(options: dict[str, Any]) -> dict[str, Any]:

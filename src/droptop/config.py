@@ -95,8 +95,10 @@ class RunOptions:
         trackers.names(self.log)  # refuses what is no name
         if methods.own.is_file(self.method):  # a run goes on from whatever folder it is asked to
             object.__setattr__(self, "method", methods.own.absolute(self.method))
+        if self.data.startswith("folder:"):
+            object.__setattr__(self, "data", f"folder:{Path(self.data[7:]).expanduser().absolute()}")
         if self.root is not None:
-            object.__setattr__(self, "root", self.root.expanduser().absolute())
+            object.__setattr__(self, "root", Path(self.root).expanduser().absolute())
 
     @property
     def method_name(self) -> str:

@@ -1,5 +1,6 @@
 """What can go wrong, by what a caller should do about it."""
 
+import math
 from typing import Any
 
 
@@ -33,6 +34,11 @@ class DownloadFailed(DroptopError):
 
 class BadCheckpoint(DroptopError):
     """A checkpoint that is damaged or does not belong here."""
+
+
+def wrong(loss: float) -> str:
+    """What is not finite about a step that had this loss."""
+    return f"gradient of the loss, {loss:.3g}, is not finite" if math.isfinite(loss) else f"loss is {loss}"
 
 
 def require(met: bool, option: str, takes: str, value: Any) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from droptop import state
 from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map, group_losses
-from droptop.errors import BadBatch, BadRequest, Diverged, require
+from droptop.errors import BadBatch, BadRequest, Diverged, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots, split
 from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers
 from droptop.optim import SGD, Fused
@@ -117,7 +117,7 @@ class Learner:
         loss = self.step(x.to(self.device), y.to(self.device))
         if not self.finite:
             self.finite.fill_(True)
-            raise Diverged(f"the loss is {loss.item()} at step {self.clock['step'] + 1}; the learner is as before it, "
+            raise Diverged(f"the {wrong(loss.item())} at step {self.clock['step'] + 1}; the learner is as before it, "
                            "but for its draws")
         if self.tick(task):
             self.probe()

@@ -59,7 +59,8 @@ def test_a_run_keeps_to_its_weights(tmp_path):
     save_file(model.state_dict(), path)
     done = droptop("resume", run)
     assert done.returncode == 2
-    assert done.stderr == f"droptop: --weights {path} is not what {run} began with: its SHA-256 is another\n"
+    assert done.stderr == f"droptop: --weights {path} is not what {run} began with: its SHA-256 is another; " \
+        "take a new folder for it\n"
 
 
 def test_weights_are_part_of_the_environment(tmp_path):

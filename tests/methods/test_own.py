@@ -8,6 +8,7 @@ import pytest
 
 from droptop import BadRequest, configure
 from droptop.cli import main
+from droptop.engine.trained import find_place, restore
 from droptop.methods import METHODS, find
 
 MINE = """
@@ -53,6 +54,7 @@ def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, c
     before = config.read_bytes()
     assert main(["resume", str(tmp_path / "out"), "--seeds", "3"]) == 2
     assert "is not what" in capsys.readouterr().err
+    assert restore(find_place(tmp_path / "out")).notes == [f"{mine} has changed since {tmp_path / 'out/droptop'} began"]
     assert config.read_bytes() == before
     config.write_text(config.read_text().replace(str(mine), "mine.py"))
     assert main(["resume", str(tmp_path / "out")]) == 2

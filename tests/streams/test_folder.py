@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from droptop import BadRequest, Samples, make_learner, make_stream
+from droptop.cli import main
 from droptop.cli.flags import parse
 from droptop.streams import folder
 from droptop.streams.stored import Stored
@@ -104,6 +105,24 @@ def test_check_counts_what_is_wrong(plain_tree):
 def test_home_is_known_by_its_sign(plain_tree, monkeypatch):
     monkeypatch.setenv("HOME", str(plain_tree.parent))
     assert len(make_stream("folder:~/tree", **SMALL).train) == 20
+
+
+def test_a_run_goes_on_with_the_images_it_began_with_or_not_at_all(plain_tree, tmp_path, monkeypatch, capsys):
+    run, config = tmp_path / "run", tmp_path / "run/config.toml"
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--data", "folder:tree", "--debias", "none", "--image-size", "12", "--batch", "2", "--width",
+                 "4", "--maps", "0", "--seeds", "1", "--out", "run"]) == 0
+    assert f'data = "folder:{plain_tree}"' in config.read_text()  # from whatever folder it goes on
+    before = config.read_bytes()
+    plain_tree.rename(tmp_path / "gone")
+    assert main(["resume", "run"]) == 0  # there is nothing to run
+    assert main(["resume", "run", "--seeds", "2"]) == 2
+    assert "tree is not an existing folder" in capsys.readouterr().err
+    (tmp_path / "gone").rename(plain_tree)
+    (plain_tree / "train/a/0.png").unlink()
+    assert main(["resume", "run", "--seeds", "2"]) == 2
+    assert f"--data folder:{plain_tree} is not what run began with" in capsys.readouterr().err
+    assert (config.read_bytes(), (run / "seed-1").exists()) == (before, False)
 
 
 def test_what_cannot_be_had(tmp_path):

@@ -78,7 +78,7 @@ def bench(args: list[str], console: Console) -> int:
     from droptop.results.folder import environment, write_json
 
     options = flags.read(BenchOptions, args, "droptop bench", "milliseconds a step, with and without debiasing")
-    methods = options.methods.split(",")
+    methods = [name.strip() for name in options.methods.split(",")]
     has: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
     engines = [engine for engine in has if engine in (options.engines or ",".join(has)).split(",")]
     for method in methods:

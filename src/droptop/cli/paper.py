@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -115,11 +116,12 @@ def paper(args: list[str], console: Console) -> int:
                           highlight=False, markup=False, soft_wrap=True)
         console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
-        print(f"droptop: interrupted; `droptop paper {recipe.name} --out {options.out}` continues", file=sys.stderr)
+        print(f"droptop: interrupted; `droptop paper {recipe.name} --out {quote(str(options.out))}` continues",
+              file=sys.stderr)
         return 130
     if found.missing and options.run:
-        print(f"droptop: {found.missing} cells failed or are not done; `droptop status {options.out}` says why",
-              file=sys.stderr)
+        print(f"droptop: {found.missing} cells failed or are not done; `droptop status {quote(str(options.out))}` says "
+              "why", file=sys.stderr)
         return 1
     return 0
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from rich.console import Console
@@ -12,7 +13,7 @@ from tyro.conf import Positional, arg
 from droptop import api
 from droptop.cli import flags
 from droptop.config import Config
-from droptop.engine.run import Command, finished, load_to_go_on
+from droptop.engine.run import Command, finished, load, with_seeds
 from droptop.errors import DroptopError
 from droptop.report import bars, progress, tables
 
@@ -36,10 +37,10 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = flags.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    command, config = load_to_go_on(out, options.seeds)
-    if finished(command, config, out):
-        console.print(f"{out} is finished: nothing to resume", highlight=False, markup=False)
-    return serve(command, config, out, False, console)
+    command, config = load(out)
+    config = with_seeds(command, config, out, options.seeds)
+    done = finished(command, config, out)
+    return serve(command, config, out, False, console, f"{out} is finished: nothing to resume" if done else "")
 
 
 def begin(command: Command, args: list[str], console: Console) -> int:
@@ -47,17 +48,18 @@ def begin(command: Command, args: list[str], console: Console) -> int:
     return serve(command, config, out, True, console)
 
 
-def serve(command: Command, config: Config, out: Path, fresh: bool, console: Console) -> int:
-    """Runs what was asked for and prints the answer."""
+def serve(command: Command, config: Config, out: Path, fresh: bool, console: Console, before: str = "") -> int:
+    """Runs what was asked for and prints the answer, and what is to be said before it."""
     with resumable(out), bars.decoding(), progress.listener(console) as listener:
         result = (api.start if fresh else api.carry_on)(command, config, out, listener)
-    console.print()
+    console.print(before, highlight=False, markup=False)
     if command == "compare":
         console.print(tables.compare_table(result))
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:
         console.print(tables.run_table(result))
-    console.print(f"results in {out}, pictures in {out / 'figures'}; `droptop report {out}` makes one page of them",
+    console.print(f"results in {out}, pictures in {out / 'figures'}; `droptop report {quote(str(out))}` makes one page "
+                  "of them",
                   highlight=False, markup=False, soft_wrap=True)
     return 0
 
@@ -69,5 +71,5 @@ def resumable(out: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, DroptopError, OSError) as error:
         if getattr(error, "resumable", True) and (out / "config.toml").exists():
-            error.add_note(f"`droptop resume {out}` continues")
+            error.add_note(f"`droptop resume {quote(str(out))}` continues")
         raise

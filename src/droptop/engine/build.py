@@ -7,7 +7,7 @@ from torch import nn
 
 from droptop import methods, nets
 from droptop.config import Config, configure, resolve
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, require
 from droptop.learner import Learner
 from droptop.nets.layout import Layout
 from droptop.streams import Spec, Stream, StreamConfig, StreamKind, find
@@ -55,6 +55,7 @@ def make_learner(method: str, stream: Stream | Spec, debias: str = "droptop", se
     name = stream.name if isinstance(stream, Stream) else "your own"
     config = configure(name, method, debias, stream_kind=kind_of(stream), **options)
     if model is None:
+        require(first is None and last is None, "model", "the model that first and last name the submodules of", model)
         return build_learner(config, stream, seed)
     check_own(config, options)
     spec = stream.spec if isinstance(stream, Stream) else stream

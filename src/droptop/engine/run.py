@@ -2,20 +2,21 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
-from droptop import checkpoint, trackers
+from droptop import trackers
 from droptop.checkpoint import write_atomic
 from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
-from droptop.errors import BadCheckpoint, BadRequest
+from droptop.errors import BadRequest
 from droptop.methods import own
 from droptop.nets.weights import describe
 from droptop.results import folder
 from droptop.results.compare import compare as compare_summaries
+from droptop.streams.folder import files_of
 
 Command = Literal["run", "compare"]
 
@@ -34,7 +35,8 @@ def begin(command: Command, config: Config, out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
     if out.is_dir() and any(out.iterdir()):
-        hint = f"`droptop resume {out}` continues it" if (out / "config.toml").exists() else "choose another"
+        begun = (out / "config.toml").exists()
+        hint = f"`droptop resume {quote(str(out))}` continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
     trackers.check(config.options.log)
     for arm in arms(command, config, out).values():
@@ -42,7 +44,10 @@ def begin(command: Command, config: Config, out: Path) -> None:
         build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
     try:
         out.mkdir(parents=True, exist_ok=True)
+        (out / "config.toml").touch(exist_ok=False)  # whoever comes first
         write_atomic(out / "config.toml", to_toml(config, command).encode())
+    except FileExistsError:
+        raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
 
@@ -51,7 +56,7 @@ def load(out: Path) -> tuple[Command, Config]:
     """What a folder was asked to hold."""
     if not (out / "config.toml").is_file():
         if (out / "study.toml").is_file():
-            raise BadRequest(f"{out} is a study: `droptop sweep --out {out}` continues it")
+            raise BadRequest(f"{out} is a study: `droptop sweep --out {quote(str(out))}` continues it")
         why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
         raise BadRequest(f"{out} is not a run folder: {why}")
     options = read_toml(out / "config.toml")
@@ -66,28 +71,20 @@ def load(out: Path) -> tuple[Command, Config]:
     return command, override(defaults(data, method, debias), options | paths)
 
 
-def load_to_go_on(out: Path, seeds: int | None = None) -> tuple[Command, Config]:
-    """What a folder goes on with, refused where it is no longer what its seeds were made with."""
-    command, config = load(out)
-    if seeds is not None:
-        config = with_seeds(command, config, out, seeds)
-    for run, arm in arms(command, config, out).items():
-        for seed in arm.seeds:
-            for header in checkpoint.newest_first(folder.seed_folder(run, seed) / "checkpoints")[:1]:
-                with suppress(BadCheckpoint):
-                    folder.refuse_another(arm, run, header, checkpoint.read_header(header)["about"])
-    return command, config
-
-
-def with_seeds(command: Command, config: Config, out: Path, seeds: int) -> Config:
-    """The configuration with another number of seeds; none that was begun is given up."""
+def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -> Config:
+    """The configuration with another number of seeds, if that is asked for; none that was begun is given up."""
+    if seeds is None:
+        return config
     asked = override(config, {"seeds": seeds})
-    begun = [path for run in arms(command, config, out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
-    if any(map(folder.is_locked, begun)):
+    there = [path for run in arms(command, config, out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
+    if any(map(folder.is_locked, there)):
         raise BadRequest(f"--seeds takes a folder that no other command is at work in, as one is in {out}")
-    least = max((int(path.name[5:]) - config.options.first_seed + 1 for path in begun), default=1)
+    begun = [int(path.name[5:]) for path in there if any(file.name != folder.LOCK for file in path.iterdir())]
+    least = max((seed - config.options.first_seed + 1 for seed in begun), default=1)
     if seeds < least:
         raise BadRequest(f"--seeds takes at least the {least} that were begun, not {seeds}")
+    if seeds > config.options.seeds:
+        build_stream(asked, asked.seeds[-1])  # or it is refused, before anything is written
     return asked
 
 
@@ -102,9 +99,9 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         trackers.check(config.options.log)
     runs = arms(command, config, out)
     places = {out: config} | runs
-    for place in places:
+    for place, asked in places.items():
         place.mkdir(parents=True, exist_ok=True)
-        note_environment(place, config, unfinished, *([listener.note] if place == out else []))
+        note_environment(place, asked, unfinished, *([listener.note] if place == out else []))
     for place, asked in places.items():  # not before all of them are found to be what they were
         write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
@@ -125,10 +122,10 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
 def note_environment(run: Path, config: Config, unfinished: bool = True,
                      note: Callable[[str], None] = lambda text: None) -> None:
     """Writes environment.json or, where there is more to run and something has changed since, adds to it and tells;
-    other weights, or another method in the same file, are refused."""
+    another configuration, other weights, or another method or other images in the same place are refused."""
     path, options = run / "environment.json", config.options
-    files = {"weights": describe(options.weights), "method": own.sha256(options.method)}
-    now = folder.environment(options.device, options.threads) | files
+    files = {"weights": describe(options.weights), "method": own.sha256(options.method), "data": files_of(options.data)}
+    now = folder.environment(options.device, options.threads) | files | {"asked": config.fingerprint()}
     if not path.exists():
         folder.write_json(path, now)
         return
@@ -137,8 +134,11 @@ def note_environment(run: Path, config: Config, unfinished: bool = True,
     except ValueError:
         raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
     for name, value in files.items():
-        if before.get(name, value) != value:
-            raise BadRequest(f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another")
+        if value is not None and before.get(name, value) != value:
+            raise BadRequest(f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another; "
+                             "take a new folder for it")
+    if before.get("asked", now["asked"]) != now["asked"]:
+        raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")
     noted = ("python", "machine", "versions", "device_name", "commit")
     changed = {name: now[name] for name in noted if before.get(name) != now[name]}
     if unfinished and changed:

@@ -15,14 +15,14 @@ from droptop.engine.graph import GraphedSteps, Uncapturable, lane
 from droptop.engine.look import Onlooker
 from droptop.engine.resident import resident
 from droptop.engine.steps import Record, Steps
-from droptop.errors import BadCheckpoint, Diverged, DroptopError
+from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError, wrong
 from droptop.learner import Learner
 from droptop.results.folder import (
     MetricsFile,
+    is_done,
     locked,
     matches,
     read_metrics,
-    refuse_another,
     seed_folder,
     seed_result,
     write_json,
@@ -111,7 +111,7 @@ class SeedRun:
     def work(self) -> Iterator[None]:
         """The whole run; yields while the device is busy with a block, so that another seed may queue its own."""
         with locked(self.folder, self.warn):
-            if (self.folder / "result.json").exists():
+            if is_done(self.run, self.seed):
                 return
             stream = build_stream(self.config, self.seed)
             write_spec(self.folder, stream.spec)
@@ -159,7 +159,7 @@ class SeedRun:
             for batch, record in zip(range(block.start, block.stop), steps.read()):
                 step += 1
                 if not record.finite:
-                    raise Diverged(f"{self.name}: task {block.task}, batch {batch}: the loss is {record.loss} at step "
+                    raise Diverged(f"{self.name}: task {block.task}, batch {batch}: the {wrong(record.loss)} at step "
                                    f"{step}; try a lower --lr")
                 ended = batch + 1 == stream.steps(block.task)
                 line = self.line(step, block.task, record, kappa)
@@ -251,7 +251,8 @@ class SeedRun:
             except BadCheckpoint as error:
                 self.warn(f"{error}; going back to what was before it")
                 continue
-            refuse_another(self.config, self.run, header, about)
+            if about["config"] != self.config.fingerprint():
+                raise BadRequest(f"{self.run / 'config.toml'} has changed since {header} was written")
             if not matches(self.folder / "metrics.jsonl", about["metrics"]):
                 self.warn(f"metrics.jsonl does not go with {header}; going back to what was before it")
                 continue

@@ -5,7 +5,8 @@
     learner.predict(images)                                      # uint8 N, c, h, w -> logits
 
 A run folder can be copied to another machine. What a learner must know of its images is in `seed-K/spec.json`, the rest
-in checkpoint and config.toml; only prompt learners need a file besides, the frozen weights that they began with.
+in checkpoint and config.toml. Prompt learners need a file besides, the frozen weights that they began with, and a method
+of one's own needs the file that it is in.
 """
 
 import re
@@ -21,8 +22,9 @@ from droptop.engine.build import build_learner
 from droptop.engine.run import arms, load
 from droptop.errors import BadCheckpoint, BadRequest, require
 from droptop.learner import Learner
+from droptop.methods import own
 from droptop.nets import Precision, ViTConfig
-from droptop.results.folder import read_spec, seed_folder
+from droptop.results.folder import environments, read_spec, seed_folder
 from droptop.streams import Spec, find
 
 
@@ -84,13 +86,16 @@ def restore(place: Place, device: str = "cpu", weights: str | None = None,
     header, tensors, about = newest_whole(place.folder, notes)
     if about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
+    method = own.sha256(config.options.method)
+    if any(noted.get("method", method) != method for noted in environments(place.run)[:1]):
+        notes.append(f"{config.options.method} has changed since {place.run} began")
     if not (place.folder / "result.json").exists():
         notes.append(f"{place.folder} is not finished: this is the learner after {int(tensors['clock.step'])} steps, "
                      f"which has seen {int(tensors['seen'].sum())} of {len(tensors['seen'])} classes")
     learner = build_learner(bare(config, device, weights, precision), spec_of(place), place.seed)
-    own = learner.state_dict()
-    if any(tensors[name].shape != own[name].shape for name in own if name.startswith("random.") and name in tensors):
-        tensors |= {name: value for name, value in own.items() if name.startswith("random.")}  # of another device
+    now = learner.state_dict()
+    if any(tensors[name].shape != now[name].shape for name in now if name.startswith("random.") and name in tensors):
+        tensors |= {name: value for name, value in now.items() if name.startswith("random.")}  # of another device
     try:
         learner.load_state_dict(tensors)
     except ValueError as error:

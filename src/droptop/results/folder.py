@@ -78,7 +78,7 @@ def environments(run: Path) -> list[dict[str, Any]]:
     """Where a run began and wherever else it went on, by its environment.json; none if that is not there or damaged."""
     try:
         first = json.loads((run / "environment.json").read_text())
-        later = first.pop("later", [])
+        later, _ = first.pop("later", []), first.pop("asked", None)
         return [first, *(first | changed for changed in later)]
     except (OSError, ValueError, AttributeError, TypeError):
         return []
@@ -124,12 +124,6 @@ def is_locked(folder: Path, name: str = LOCK) -> bool:
         return True
     except OSError:
         return False
-
-
-def refuse_another(config: Config, run: Path, header: Path, about: dict[str, Any]) -> None:
-    """Refuses a configuration that is not the one that a checkpoint was written with."""
-    if about["config"] != config.fingerprint():
-        raise BadRequest(f"{run / 'config.toml'} has changed since {header} was written")
 
 
 class MetricsFile:
@@ -189,12 +183,14 @@ def read_spec(folder: Path) -> Spec | None:
 def is_done(run: Path, seed: int) -> bool:
     """Is a seed's result there, whole? A damaged one is removed, so that it will be made anew."""
     try:
-        return "tests" in read_result(run, seed)
+        if read_result(run, seed)["tests"]:
+            return True
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, TypeError):
-        (seed_folder(run, seed) / "result.json").unlink(missing_ok=True)
-        return False
+    except (OSError, ValueError, TypeError, LookupError):
+        pass
+    (seed_folder(run, seed) / "result.json").unlink(missing_ok=True)
+    return False
 
 
 def read_result(run: Path, seed: int) -> dict[str, Any]:

@@ -5,6 +5,8 @@ With masks there is one for every background variant, and so an answer to the qu
 backgrounds.
 """
 
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +79,21 @@ def tree(path: str) -> tuple[Path, Part, Part, dict[str, Part]]:
     for name in more.keys() & {"", "clean", "original", *VARIANTS}:
         raise BadRequest(f"{place / FURTHER}{name} needs another name: {name or 'an empty one'} is taken")
     return place, train, test, more
+
+
+def files_of(data: str) -> str | None:
+    """What a run knows the images of `folder:PATH` by: SHA-256 of their names and sizes. None of other streams, and
+    where there is no such folder."""
+    kind, _, path = data.partition(":")
+    if kind != "folder":
+        return None
+    try:
+        _, train, test, more = tree(path)
+        parts = [(name, part.path(row).stat().st_size) for part in (train, test, *more.values())
+                 for row, name in enumerate(part.names)]
+    except (BadRequest, OSError):
+        return None
+    return hashlib.sha256(json.dumps(sorted(parts)).encode()).hexdigest()
 
 
 def where(path: str) -> str:
