@@ -5,8 +5,8 @@
     learner.predict(images)                                      # uint8 N, c, h, w -> logits
 
 A run folder can be copied to another machine. What a learner must know of its images is in `seed-K/spec.json`, the rest
-in checkpoint and config.toml. Prompt learners need a file besides, the frozen weights that they began with, and a method
-of one's own needs the file that it is in.
+in checkpoint and config.toml. Prompt learners need a file besides, the frozen weights that they began with, and a
+method of one's own needs the file that it is in.
 """
 
 import re
