@@ -56,6 +56,19 @@ def test_a_test_set_without_samples_of_a_task_is_refused():
         Stream("mine", spec, Samples(x, torch.arange(16) % 2), {"cats": cats}, StreamConfig(tasks=2, batch=4), seed=0)
 
 
+def test_what_is_no_stream_is_refused():
+    x, spec = torch.zeros(16, 3, 16, 16, dtype=torch.uint8), Spec((3, 16, 16), ("cat", "dog"))
+    with pytest.raises(BadRequest, match="labels of mine, training images, must lie in 0 to 1, not 5 to 6"):
+        Stream("mine", spec, Samples(x, torch.arange(16) % 2 + 5), {}, StreamConfig(tasks=2, batch=4), seed=0)
+    with pytest.raises(BadBatch, match=r"labels must be int64, not torch\.float32"):
+        Samples(x, torch.zeros(16))
+    for shape, classes in (((3, 16, 16), 2), ((3, 16, 16), ("a", "a")), ((3, 16, 16), ()), ((16, 16), ("a", "b"))):
+        with pytest.raises(BadRequest, match="must be"):
+            Spec(shape, classes)
+    with pytest.raises(BadRequest, match="a learner is made for a stream"):
+        make_learner("er", "fashion")
+
+
 class Running(Learner):
     """Weighs its loss by a mean of what it was before."""
 

@@ -209,7 +209,7 @@ def test_two_processes_make_one_cache_and_a_killed_one_leaves_no_trace(tmp_path,
     made = sorted((tmp_path / "log").read_text().split(), key=int)
     assert made == [str(row) for row in range(16)]  # once each
     assert said[0][-1] == said[1][-1]
-    kept = Stored(Path(said[0][-1]), torch.zeros(16))
+    kept = Stored(Path(said[0][-1]), torch.zeros(16, dtype=torch.int64))
     assert kept[torch.arange(16)].x[:, 0, 0, 0].tolist() == list(range(16))
     assert sorted(entry.suffix for entry in cache_folder.iterdir()) == ["", ".images"]
 

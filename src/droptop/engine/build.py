@@ -52,6 +52,8 @@ def make_learner(method: str, stream: Stream | Spec, debias: str = "droptop", se
     and `last` name the submodules that give the first map and the last one, `grid` and `channels_last` say how these
     lie, all as `droptop.attach` takes them.
     """
+    if not isinstance(stream, Stream | Spec):
+        raise BadRequest(f"a learner is made for a stream, as make_stream gives one, or for a Spec, not for {stream!r}")
     name = stream.name if isinstance(stream, Stream) else "your own"
     config = configure(name, method, debias, stream_kind=kind_of(stream), **options)
     if model is None:

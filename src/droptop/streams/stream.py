@@ -28,6 +28,13 @@ class Spec:
     mean: float | tuple[float, ...] = 0.0  # of pixels in [0, 1], one for all channels or one each
     std: float | tuple[float, ...] = 1.0
 
+    def __post_init__(self) -> None:
+        names = self.classes
+        if isinstance(names, str | int) or not names or len(set(names)) < len(names):
+            raise BadRequest(f"classes must be one name or more, each another, not {names!r}")
+        if len(self.shape) != 3 or min(self.shape) < 1:
+            raise BadRequest(f"shape must be channels, height and width, not {self.shape}")
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -41,6 +48,8 @@ class Samples:
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
             raise BadBatch(f"images need a label each: there are {len(self.x)} images and {len(self.y)} labels")
+        if self.y.dtype != torch.int64:
+            raise BadBatch(f"labels must be int64, not {self.y.dtype}")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -108,6 +117,10 @@ class Stream:
                  seed: int, limit: int | None = None) -> None:
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
+        for part, source in (("training images", train), *((f"test set {test}", one) for test, one in tests.items())):
+            if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
+                raise BadRequest(f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
+                                 f"{int(source.y.min())} to {int(source.y.max())}")
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
