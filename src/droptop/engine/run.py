@@ -44,11 +44,15 @@ def begin(command: Command, config: Config, out: Path) -> None:
         build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "config.toml").touch(exist_ok=False)  # whoever comes first
-        write_atomic(out / "config.toml", to_toml(config, command).encode())
+        (out / "config.toml").touch(exist_ok=False)
     except FileExistsError:
         raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
+        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
+    try:
+        write_atomic(out / "config.toml", to_toml(config, command).encode())
+    except OSError as error:
+        (out / "config.toml").unlink()
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
 
 
