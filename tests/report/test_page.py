@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from droptop.cli.flags import parse
 from droptop.cli.main import main
 from droptop.cli.report import command as command_of
 from droptop.config import configure, to_toml
-from droptop.engine.run import load
+from droptop.engine.run import load, note_environment
 from droptop.results.compare import holm
 from droptop.results.folder import read_result, write_json
 from droptop.results.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
@@ -55,6 +56,18 @@ def page(comparison):
 @pytest.fixture(scope="module")
 def results(comparison):
     return {arm: [read_result(comparison / arm, seed) for seed in range(2)] for arm in ("none", "droptop")}
+
+
+def test_options_that_were_edited_are_not_passed_off_as_run(comparison, tmp_path):
+    out = tmp_path / "edited"
+    shutil.copytree(comparison, out)
+    note_environment(out, load(out)[1])
+    assert not any("was changed" in note for note in describe(out, "again").notes)
+    text = (out / "config.toml").read_text()
+    (out / "config.toml").write_text(text.replace("lr = 0.05", "lr = 0.5"))
+    assert text != (out / "config.toml").read_text()
+    assert any("config.toml was changed after the run began" in note for note in describe(out, "again").notes)
+    assert "asked" not in describe(out, "again").environment
 
 
 def test_it_names_every_commit_that_a_run_went_on_with(tmp_path):

@@ -78,7 +78,7 @@ def environments(run: Path) -> list[dict[str, Any]]:
     """Where a run began and wherever else it went on, by its environment.json; none if that is not there or damaged."""
     try:
         first = json.loads((run / "environment.json").read_text())
-        later, _ = first.pop("later", []), first.pop("asked", None)
+        later = first.pop("later", [])
         return [first, *(first | changed for changed in later)]
     except (OSError, ValueError, AttributeError, TypeError):
         return []

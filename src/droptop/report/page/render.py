@@ -28,14 +28,17 @@ def describe(folder: Path, again: str) -> Page:
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
         return page_of_study(folder, again, (folder / "study.toml").read_text(), environment_of(runs))
     command, config = load(folder)
-    return page_of_runs(command, config, folder, again, (folder / "config.toml").read_text(),
-                        environment_of([folder]))
+    page = page_of_runs(command, config, folder, again, (folder / "config.toml").read_text(), environment_of([folder]))
+    asked = config.fingerprint()
+    if any(noted.get("asked", asked) != asked for noted in environments(folder)):
+        page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")
+    return page
 
 
 def environment_of(runs: list[Path]) -> dict[str, Any]:
     """Where they ran, versions beside the rest; what was not the same everywhere has all of its values."""
     noted = [noted.pop("versions", {}) | noted for run in runs for noted in environments(run)]
-    names = dict.fromkeys(name for each in noted for name in each)
+    names = dict.fromkeys(name for each in noted for name in each if name != "asked")
     values = {name: list(dict.fromkeys(each.get(name) for each in noted)) for name in names}
     return {name: found[0] if len(found) == 1 else ", ".join(map(str, found)) for name, found in values.items()}
 
