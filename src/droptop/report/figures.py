@@ -128,7 +128,7 @@ def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
             image = ax.imshow(matrix, vmin=0, vmax=100, cmap="viridis")
             for (i, j), value in np.ndenumerate(matrix):
                 if not np.isnan(value):
-                    ax.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=7,
+                    ax.text(j, i, str(int(value + 0.5)), ha="center", va="center", fontsize=7,
                             color="black" if value > 60 else "white")
             ticks = range(len(matrix))
             ax.set(title=f"{arm}: {test}", xticks=ticks, yticks=ticks, xticklabels=[t + 1 for t in ticks],
