@@ -63,21 +63,15 @@ def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, 
             path.unlink()
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """What stands beside the tensors, or `BadCheckpoint`."""
+def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and what was said about them, or `BadCheckpoint` with the file and what is wrong with it."""
     try:
-        header: dict[str, Any] = json.loads(path.read_bytes())
+        header = json.loads(header_path.read_bytes())
         seal = header.pop("seal")
         if header["format"] != FORMAT or seal != _seal(header):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise BadCheckpoint(f"{path} is damaged") from None
-    return header
-
-
-def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and what was said about them, or `BadCheckpoint` with the file and what is wrong with it."""
-    header = read_header(header_path)
+        raise BadCheckpoint(f"{header_path} is damaged") from None
     path = header_path.with_suffix(".safetensors")
     try:
         data = path.read_bytes()

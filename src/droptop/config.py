@@ -96,7 +96,8 @@ class RunOptions:
         if methods.own.is_file(self.method):  # a run goes on from whatever folder it is asked to
             object.__setattr__(self, "method", methods.own.absolute(self.method))
         if self.data.startswith("folder:"):
-            object.__setattr__(self, "data", f"folder:{Path(self.data[7:]).expanduser().absolute()}")
+            place = Path(self.data.removeprefix("folder:")).expanduser().absolute()
+            object.__setattr__(self, "data", f"folder:{place}")
         if self.root is not None:
             object.__setattr__(self, "root", Path(self.root).expanduser().absolute())
 

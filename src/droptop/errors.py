@@ -1,6 +1,8 @@
 """What can go wrong, by what a caller should do about it."""
 
 import math
+import shlex
+from pathlib import Path
 from typing import Any
 
 
@@ -34,6 +36,11 @@ class DownloadFailed(DroptopError):
 
 class BadCheckpoint(DroptopError):
     """A checkpoint that is damaged or does not belong here."""
+
+
+def typed(*words: str | Path) -> str:
+    """A command of droptop's as a person would type it."""
+    return f"`droptop {shlex.join(map(str, words))}`"
 
 
 def wrong(loss: float) -> str:

@@ -10,6 +10,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from droptop.learner import Learner
 
+BASE = {"mean", "std", "seen", "frozen", "finite"}  # of every learner: they never change, or are looked after by name
+
 
 def digest(weights: Iterable[Tensor]) -> Tensor | None:
     """What weights that are not trained are known by, instead of being saved: their SHA-256; None without any."""
@@ -17,9 +19,6 @@ def digest(weights: Iterable[Tensor]) -> Tensor | None:
     for weight in frozen:
         total.update(weight.detach().cpu().contiguous().numpy())  # type: ignore[arg-type]
     return torch.frombuffer(bytearray(total.digest()), dtype=torch.uint8) if frozen else None
-
-
-BASE = {"mean", "std", "seen", "frozen", "finite"}  # of every learner: they never change, or are looked after by name
 
 
 def own(learner: "Learner") -> dict[str, Tensor]:

@@ -3,7 +3,6 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +12,7 @@ from rich.text import Text
 from droptop.cli import flags
 from droptop.cli.data import ListOptions
 from droptop.cli.study import EngineOptions, Watch
-from droptop.errors import BadRequest, require
+from droptop.errors import BadRequest, require, typed
 from droptop.nets import Precision
 from droptop.streams import find as find_stream
 
@@ -116,12 +115,11 @@ def paper(args: list[str], console: Console) -> int:
                           highlight=False, markup=False, soft_wrap=True)
         console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
-        print(f"droptop: interrupted; `droptop paper {recipe.name} --out {quote(str(options.out))}` continues",
-              file=sys.stderr)
+        print(f"droptop: interrupted; {typed('paper', recipe.name, '--out', options.out)} continues", file=sys.stderr)
         return 130
     if found.missing and options.run:
-        print(f"droptop: {found.missing} cells failed or are not done; `droptop status {quote(str(options.out))}` says "
-              "why", file=sys.stderr)
+        print(f"droptop: {found.missing} cells failed or are not done; {typed('status', options.out)} says why",
+              file=sys.stderr)
         return 1
     return 0
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from rich.console import Console
@@ -14,7 +13,7 @@ from droptop import api
 from droptop.cli import flags
 from droptop.config import Config
 from droptop.engine.run import Command, finished, load, with_seeds
-from droptop.errors import DroptopError
+from droptop.errors import DroptopError, typed
 from droptop.report import bars, progress, tables
 
 
@@ -58,8 +57,7 @@ def serve(command: Command, config: Config, out: Path, fresh: bool, console: Con
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:
         console.print(tables.run_table(result))
-    console.print(f"results in {out}, pictures in {out / 'figures'}; `droptop report {quote(str(out))}` makes one page "
-                  "of them",
+    console.print(f"results in {out}, pictures in {out / 'figures'}; {typed('report', out)} makes one page of them",
                   highlight=False, markup=False, soft_wrap=True)
     return 0
 
@@ -71,5 +69,5 @@ def resumable(out: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, DroptopError, OSError) as error:
         if getattr(error, "resumable", True) and (out / "config.toml").exists():
-            error.add_note(f"`droptop resume {quote(str(out))}` continues")
+            error.add_note(f"{typed('resume', out)} continues")
         raise

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Literal
 
 from rich.console import Console
@@ -17,7 +16,7 @@ from tyro.conf import Positional, arg
 from droptop.cli import flags
 from droptop.engine.pool import Job
 from droptop.engine.run import arms, load
-from droptop.errors import BadRequest, require
+from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
 from droptop.results.folder import is_locked, seed_folder
 from droptop.study import sweep as study
@@ -73,14 +72,14 @@ def sweep(args: list[str], console: Console) -> int:
             counts = study.sweep(options.study, options.out, options.start(), watcher)
     except KeyboardInterrupt:
         begun = (options.out / "study.toml").exists()
-        how = f"; `droptop sweep --out {quote(str(options.out))}` continues" if begun else ""
+        how = f"; {typed('sweep', '--out', options.out)} continues" if begun else ""
         print(f"droptop: interrupted{how}", file=sys.stderr)
         return 130
-    console.print(f"{counts['done']} cells done, {counts['failed']} failed; `droptop results "
-                  f"{quote(str(options.out))}` shows what they found", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
+                  "they found", highlight=False, markup=False, soft_wrap=True)
     if counts["failed"] or counts["waiting"]:
-        print(f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; `droptop status "
-              f"{quote(str(options.out))}` says why", file=sys.stderr)
+        print(f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
+              f"{typed('status', options.out)} says why", file=sys.stderr)
         return 1
     return 0
 

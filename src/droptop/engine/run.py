@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from shlex import quote
 from typing import Any, Literal
 
 from droptop import trackers
@@ -11,7 +11,7 @@ from droptop.checkpoint import write_atomic
 from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, typed
 from droptop.methods import own
 from droptop.nets.weights import describe
 from droptop.results import folder
@@ -35,8 +35,7 @@ def begin(command: Command, config: Config, out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
     if out.is_dir() and any(out.iterdir()):
-        begun = (out / "config.toml").exists()
-        hint = f"`droptop resume {quote(str(out))}` continues it" if begun else "choose another"
+        hint = f"{typed('resume', out)} continues it" if (out / "config.toml").exists() else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
     trackers.check(config.options.log)
     for arm in arms(command, config, out).values():
@@ -60,7 +59,7 @@ def load(out: Path) -> tuple[Command, Config]:
     """What a folder was asked to hold."""
     if not (out / "config.toml").is_file():
         if (out / "study.toml").is_file():
-            raise BadRequest(f"{out} is a study: `droptop sweep --out {quote(str(out))}` continues it")
+            raise BadRequest(f"{out} is a study: {typed('sweep', '--out', out)} continues it")
         why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
         raise BadRequest(f"{out} is not a run folder: {why}")
     options = read_toml(out / "config.toml")
@@ -103,9 +102,11 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
         trackers.check(config.options.log)
     runs = arms(command, config, out)
     places = {out: config} | runs
+    behind = cache(files_behind)
     for place, asked in places.items():
         place.mkdir(parents=True, exist_ok=True)
-        note_environment(place, asked, unfinished, *([listener.note] if place == out else []))
+        note = listener.note if place == out else ignore
+        note_environment(place, asked, unfinished, note, behind)
     for place, asked in places.items():  # not before all of them are found to be what they were
         write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
@@ -123,12 +124,22 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     return comparison
 
 
-def note_environment(run: Path, config: Config, unfinished: bool = True,
-                     note: Callable[[str], None] = lambda text: None) -> None:
+def files_behind(weights: str | None, method: str, data: str) -> dict[str, str | None]:
+    """What a run knows the files by that its options name. Whoever asks for many runs keeps the answer: there may be a
+    great many images."""
+    return {"weights": describe(weights), "method": own.sha256(method), "data": files_of(data)}
+
+
+def ignore(text: str) -> None:
+    pass
+
+
+def note_environment(run: Path, config: Config, unfinished: bool = True, note: Callable[[str], None] = ignore,
+                     behind: Callable[[str | None, str, str], dict[str, str | None]] = files_behind) -> None:
     """Writes environment.json or, where there is more to run and something has changed since, adds to it and tells;
     another configuration, other weights, or another method or other images in the same place are refused."""
     path, options = run / "environment.json", config.options
-    files = {"weights": describe(options.weights), "method": own.sha256(options.method), "data": files_of(options.data)}
+    files = behind(options.weights, options.method, options.data)
     now = folder.environment(options.device, options.threads) | files | {"asked": config.fingerprint()}
     if not path.exists():
         folder.write_json(path, now)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +26,7 @@ from droptop.checkpoint import write_atomic
 from droptop.config import Config, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Failure, Job
-from droptop.engine.run import load, note_environment
+from droptop.engine.run import files_behind, load, note_environment
 from droptop.engine.train import Progress
 from droptop.errors import BadRequest, Diverged
 from droptop.results import folder
@@ -136,7 +137,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
     with held(out):
         if study_file is not None and study_file.resolve() != (out / "study.toml").resolve():
             write_atomic(out / "study.toml", study_file.read_bytes())
-        runs = {prepare(out, config, watcher.note): config for config in configs}
+        behind = cache(files_behind)
+        runs = {prepare(out, config, watcher.note, behind): config for config in configs}
         index = Index(out, writes=True, note=watcher.note)
         try:
             driver = Sweep(out, index, watcher)
@@ -167,7 +169,8 @@ def asked(out: Path) -> list[Cell]:
     return [Cell(folder_name(config), seed) for config in read_study(out / "study.toml") for seed in config.seeds]
 
 
-def prepare(out: Path, config: Config, note: Callable[[str], None] = lambda text: None) -> Path:
+def prepare(out: Path, config: Config, note: Callable[[str], None],
+            behind: Callable[[str | None, str, str], dict[str, str | None]]) -> Path:
     """The run folder of a configuration, with what it holds: seeds of earlier versions of the study as well."""
     run, seeds, written = out / "runs" / folder_name(config), config.seeds, b""
     if (run / "config.toml").exists():
@@ -178,7 +181,7 @@ def prepare(out: Path, config: Config, note: Callable[[str], None] = lambda text
     if text != written:
         run.mkdir(parents=True, exist_ok=True)
         write_atomic(run / "config.toml", text)
-    note_environment(run, config, not all(folder.is_done(run, seed) for seed in config.seeds), note)
+    note_environment(run, config, not all(folder.is_done(run, seed) for seed in config.seeds), note, behind)
     return run
 
 
