@@ -5,15 +5,15 @@
         print(comparison["effects"]["removed"]["A_avg"])
 """
 
+import sys
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
 from droptop import trackers
 from droptop.config import Config, configure
-from droptop.engine.pool import Listener
+from droptop.engine.pool import UNGUARDED, Listener
 from droptop.engine.run import Command, arms, begin, execute, load, with_seeds
-from droptop.errors import BadRequest
 from droptop.report.progress import Plain
 
 
@@ -43,8 +43,7 @@ def followed(options: dict[str, Any]) -> dict[str, Any]:
 
 def start(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
     if getattr(current_process(), "_inheriting", False):  # a seed's process, which imports the file that started it
-        raise BadRequest('runs are started under `if __name__ == "__main__":`, since seeds run in processes that '
-                         "import the same file")
+        sys.exit(UNGUARDED)  # whoever started it says why
     begin(command, config, out)
     return carry_on(command, config, out, listener)
 

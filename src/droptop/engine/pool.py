@@ -22,11 +22,12 @@ from typing import Any, Protocol
 from droptop.config import Config
 from droptop.engine.together import Together
 from droptop.engine.train import Interrupted, Progress, SeedRun
-from droptop.errors import DroptopError, WorkerDied
+from droptop.errors import BadRequest, DroptopError, WorkerDied
 from droptop.streams.cache import forget, looking_once
 
 REPORT_EVERY = 0.2  # seconds between a worker's reports
 GRACE = 15.0  # seconds for workers to save and end
+UNGUARDED = os.EX_USAGE  # how a worker exits that would start the same runs, as it imports the file that started it
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,15 @@ class Failure:
         if lines:  # in a method of the user's own: whoever wrote it wants to know where, not what we did before
             return cls(DroptopError, f"{job.name} failed: {own}, line {lines[-1]}: {what}", trace)
         return cls(DroptopError, f"{job.name} failed:\n{trace}", trace)
+
+    @classmethod
+    def of_death(cls, job: Job, exitcode: int | None) -> "Failure":
+        if exitcode == UNGUARDED:
+            why = ('runs are started under `if __name__ == "__main__":`, since seeds run in processes that import the '
+                   "same file")
+            return cls(BadRequest, why, why)
+        why = f"{job.name}: its process died (exit code {exitcode})"
+        return cls(WorkerDied, why, why)
 
 
 @dataclass
@@ -203,8 +213,7 @@ class Pool:
         except (EOFError, ConnectionResetError):
             worker.process.join(1)
             worker.jobs = None
-            death = f"{jobs[0].name}: its process died (exit code {worker.process.exitcode})"
-            self.failed(worker, self.left(worker, jobs), Failure(WorkerDied, death, death))
+            self.failed(worker, self.left(worker, jobs), Failure.of_death(jobs[0], worker.process.exitcode))
             return
         job = jobs[number]
         if kind == "progress":
