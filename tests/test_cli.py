@@ -208,10 +208,14 @@ def test_damaged_records_are_made_anew_or_named(comparison, tmp_path):
         (out / f"none/seed-{seed}/result.json").write_text(damage)
     assert droptop("resume", out).returncode == 0
     assert (out / "compare.json").read_bytes() == (comparison[0] / "compare.json").read_bytes()
-    (out / "environment.json").write_text("{")
-    done = droptop("resume", out)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert f"{out / 'environment.json'} is damaged" in done.stderr
+    metrics = out / "none/seed-1/metrics.jsonl"
+    lines = metrics.read_text().splitlines()
+    for path, text, says in ((metrics, "\n".join([*lines[:3], "garbage", *lines[4:]]), "is damaged in line 4: "),
+                             (out / "environment.json", "{", "is damaged: ")):
+        path.write_text(text)
+        done = droptop("resume", out)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+        assert f"{path} {says}" in done.stderr
 
 
 @pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],

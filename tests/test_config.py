@@ -25,7 +25,7 @@ OTHER = {
     "learner.memory_batch": 16, "learner.iterations": 2, "learner.augment": "crop-flip",
     "learner.crop_area": 0.08,
     "learner.replay_forward": "separate",
-    "droptop.gamma": 3.0, "droptop.kappa_0": 1.0, "droptop.drop": "constant", "droptop.attention": "last",
+    "droptop.gamma": 7.0, "droptop.kappa_0": 1.0, "droptop.drop": "constant", "droptop.attention": "last",
     "droptop.attention_norm": "running", "droptop.mask": "soft", "droptop.rounding": "nearest",
     "droptop.intensity.per": "common", "droptop.intensity.alpha": 0.8, "droptop.intensity.period": 4,
     "droptop.intensity.history": 5, "droptop.intensity.significance": 0.1, "droptop.intensity.shift": "algorithm2",
@@ -60,8 +60,23 @@ def command_line(options, out="out"):
 
 def test_paths_are_taken_as_text_too_and_kept_whole(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    options = configure("folder:pictures", root="data").options
+    options = configure("folder:pictures", root="data", weights="w.safetensors").options
     assert (options.root, options.data) == (tmp_path / "data", f"folder:{tmp_path / 'pictures'}")
+    assert options.weights == str(tmp_path / "w.safetensors")
+    assert [configure(weights=name).options.weights for name in ("random", "hf:a/b")] == ["random", "hf:a/b"]
+
+
+@pytest.mark.parametrize("letters", ["caf\u00e9", "\U0001f4f7 camera", "\x7f \t\"\\"])
+def test_names_in_any_letters_survive_toml(letters, tmp_path):
+    config = configure(f"folder:{tmp_path / letters}")
+    (tmp_path / "c.toml").write_bytes(to_toml(config, "run").encode())
+    assert parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])[0] == config
+
+
+def test_an_intensity_above_gamma_is_noted_as_what_is_run():
+    assert configure(kappa_0=7.0).fingerprint() == configure().fingerprint()
+    assert configure(gamma=2.5).droptop.kappa_0 == 2.5
+    assert configure(gamma=10.0, kappa_0=7.0).droptop.kappa_0 == 7.0
 
 
 def test_every_option_is_reachable_from_the_command_line():
@@ -105,6 +120,15 @@ def test_spellings(spelling):
     config, _ = parse("run", ["--out", "x", *spelling])
     assert config.droptop.intensity.reference
     assert not parse("run", ["--out", "x", *spelling, "--no-reference"])[0].droptop.intensity.reference
+
+
+@pytest.mark.parametrize(("flags", "says"), [
+    (["--no-lr", "3"], "unknown option no-lr"), (["--drop-last=0"], "--drop-last takes true or false, not 0"),
+    (["--no-drop-last="], "--no-drop-last takes true or false"), (["--graphs=off"], "--graphs takes true or false"),
+])
+def test_what_a_switch_does_not_take(flags, says):
+    with pytest.raises(BadRequest, match=says):
+        parse("run", ["--out", "x", *flags])
 
 
 def test_values_after_an_equals_sign(tmp_path):

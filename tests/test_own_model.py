@@ -105,7 +105,22 @@ def frozen_first(model):
     model.conv1.requires_grad_(requires_grad=False)
 
 
-@pytest.mark.parametrize("change", [plain, no_affine, frozen_first])
+class Mixing(nn.Module):
+    """A linear layer that sees every position of a map."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.mix = nn.Linear(channels, channels)
+
+    def forward(self, x):
+        return x + self.mix(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+def mixed_first(model):
+    model.bn1 = nn.Sequential(model.bn1, Mixing(model.bn1.num_features))
+
+
+@pytest.mark.parametrize("change", [plain, no_affine, frozen_first, mixed_first])
 def test_gss_knows_the_gradients_of_what_is_trained(change):
     with seeded(0, "init"):
         model = ResNet()
@@ -129,6 +144,15 @@ def test_gss_refuses_a_layer_that_is_used_twice():
             return super().forward(x) + 0 * self.conv1(x).mean()
 
     learner = make_learner("gss", SPEC, model=Twice(), **NAMES, memory=40, memory_batch=4)
+    with pytest.raises(BadRequest, match="uses each of its layers once"):
+        feed(learner, toy_batches(1))
+
+
+def test_gss_refuses_weights_that_layers_share():
+    model = ResNet()
+    model.fc = nn.Sequential(model.fc, nn.Linear(CLASSES, CLASSES), nn.Linear(CLASSES, CLASSES))
+    model.fc[2].weight = model.fc[1].weight
+    learner = make_learner("gss", SPEC, model=model, **NAMES, memory=40, memory_batch=4)
     with pytest.raises(BadRequest, match="uses each of its layers once"):
         feed(learner, toy_batches(1))
 

@@ -22,7 +22,7 @@ from droptop.debias import DEBIAS, DropTopConfig
 from droptop.errors import BadRequest, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
-from droptop.nets.weights import TAKES, sensible
+from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
 from droptop.streams import StreamConfig, StreamKind, find
 
 NO_DEBIAS = "none"
@@ -31,6 +31,7 @@ FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps",
 # Options younger than runs that people have, and what those did: at these values a run is still the same run.
 LATER = {"droptop.attention_norm": "batch"}
 SECTIONS = ("stream", "net", "learner", "droptop")
+PLACES = ("data", "method", "root", "weights")  # options that may name a file or folder
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,10 @@ class RunOptions:
         require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
         trackers.names(self.log)  # refuses what is no name
-        if methods.own.is_file(self.method):  # a run goes on from whatever folder it is asked to
-            object.__setattr__(self, "method", methods.own.absolute(self.method))
-        if self.data.startswith("folder:"):
-            place = Path(self.data.removeprefix("folder:")).expanduser().absolute()
-            object.__setattr__(self, "data", f"folder:{place}")
-        if self.root is not None:
-            object.__setattr__(self, "root", Path(self.root).expanduser().absolute())
+        for name in PLACES:
+            if (value := getattr(self, name)) is not None:
+                whole = absolute(name, str(value))
+                object.__setattr__(self, name, Path(whole) if name == "root" else whole)
 
     @property
     def method_name(self) -> str:
@@ -142,6 +140,16 @@ class Config:
         values = {path: str(value) for path, value in flatten(self).items()
                   if path not in FREE and (path, value) not in LATER.items()}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def absolute(name: str, value: str) -> str:
+    """A value of an option that may name a place, so that it does from whatever folder a run is gone on with."""
+    if name == "method":
+        return methods.own.absolute(value) if methods.own.is_file(value) else value
+    if name == "weights" and (value == RANDOM or value.startswith(HUB)):
+        return value
+    kind = "folder:" if name == "data" else ""
+    return kind + str(Path(value.removeprefix(kind)).expanduser().absolute()) if value.startswith(kind) else value
 
 
 def named(kind: str, name: str, known: dict[str, Any]) -> Any:
@@ -243,17 +251,22 @@ def to_toml(config: Config, command: str) -> str:
     for path, value in flatten(config).items():
         table, _, name = path.rpartition(".")
         if value is not None:
-            text = json.dumps(str(value) if isinstance(value, Path) else value)
-            tables.setdefault(table, []).append(f"{name} = {text}")
+            tables.setdefault(table, []).append(as_toml(name, str(value) if isinstance(value, Path) else value))
     return "\n\n".join("\n".join(([f"[{name}]"] if name else []) + lines) for name, lines in tables.items()) + "\n"
+
+
+def as_toml(name: str, value: Any) -> str:
+    """An option as a line. Letters stand for themselves: TOML has not all of JSON's escapes."""
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"{name} = {text}"
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The file's options by path, tables opened."""
     try:
-        tables = tomllib.loads(path.read_text())
+        tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadRequest(f"--config takes a TOML file; {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise BadRequest(f"{path} is not TOML: {getattr(error, 'strerror', None) or error}") from None
     return leaves(tables)
 
 

@@ -28,3 +28,9 @@ def test_last_only_ignores_the_first_map():
     last = torch.rand(2, 6, 2, 2)
     assert torch.equal(last_only(torch.rand(2, 3, 8, 8), last), last_only(torch.rand(2, 3, 8, 8), last))
     assert last_only(torch.rand(2, 3, 8, 8), last).shape == (2, 8, 8)
+
+
+def test_scores_of_halves_do_not_overflow():
+    """300 * 300 is no number of float16."""
+    x = torch.full((1, 4, 2, 2), 300.0, dtype=torch.float16)
+    assert torch.equal(fuse(x, x), torch.full((1, 2, 2), 90000.0))

@@ -15,7 +15,7 @@ from droptop.streams import cache, stored
 from droptop.streams.cache import Recipe, Room, forget, looking_once, once, read_image
 from droptop.streams.scenes import plain
 from droptop.streams.stored import Stored
-from droptop.streams.tree import read_tree
+from droptop.streams.tree import read_part, read_tree
 
 from pictures import picture, pixels, save, write_tree
 from toys import environment
@@ -271,3 +271,16 @@ def test_a_large_photograph_is_not_decoded_in_full(tmp_path):
     assert read_image(tmp_path / "x.jpg", at_least=64).size == (200, 160)
     small = [np.asarray(cache.fit(read_image(tmp_path / "x.jpg", least), (64, 64)), int) for least in (None, 64)]
     assert abs(small[0] - small[1]).max() <= 3
+
+
+def test_another_folder_is_not_taken_for_the_same(tmp_path):
+    """Names, lengths and times agree, as in archives that are made reproducibly."""
+    homes = []
+    for place, colour in (("one", 40), ("two", 200)):
+        for name in ("a", "b"):
+            (tmp_path / place / "train" / name).mkdir(parents=True)
+            image = tmp_path / place / "train" / name / "0.png"
+            Image.new("RGB", (12, 12), (colour,) * 3).save(image, compress_level=0)
+            os.utime(image, (0, 0))
+        homes.append(read_part(tmp_path / place / "train"))
+    assert [int(images(part).x.max()) for part in homes] == [40, 200]

@@ -13,7 +13,7 @@ from pictures import picture, save, write_tree
 def test_files_are_what_a_stream_of_folders_makes_of_them(tmp_path):
     tree = write_tree(tmp_path / "tree", {"train": {"a": 40, "b": 40}, "test": {"a": 3, "b": 3}}, size=(37, 24))
     save(picture(99, (301, 150)), tree / "test/a/large.jpg")  # decoded at a part of its size
-    test = make_stream(f"folder:{tree}", image_size=16).tests["clean"]
+    test = make_stream(f"folder:{tree}", image_size=16).tests["test"]
     files = find_images([tree / "test"])
     batches = list(load_all(files, (3, 16, 16), 0, batch=4))
     assert [len(paths) for paths, _, _ in batches] == [4, 3]

@@ -24,8 +24,8 @@ def test_a_stream_of_ones_own_images(plain_tree):
     stream = make_stream(f"folder:{plain_tree}", **SMALL)
     assert (stream.spec.shape, stream.spec.classes) == ((3, 12, 12), tuple("abcde"))
     assert stream.tasks == ((0, 1), (2, 3), (4,))
-    assert list(stream.tests) == ["clean"]
-    assert (len(stream.train), len(stream.tests["clean"]), len(stream)) == (20, 10, 10)
+    assert list(stream.tests) == ["test"]
+    assert (len(stream.train), len(stream.tests["test"]), len(stream)) == (20, 10, 10)
     assert np.array_equal(stream.train.x[4].permute(1, 2, 0), pixels(plain_tree / "train/b/0.png"))
     assert make_stream(f"folder:{plain_tree}", **SMALL, split="e,a/b").tasks == ((4, 0), (1,))
     assert make_stream(f"folder:{plain_tree}", batch=2).spec.shape == (3, 64, 64)
@@ -59,7 +59,7 @@ def test_further_test_sets(plain_tree):
     """The same classes without what may give them away, say."""
     write_tree(plain_tree, {"test-no-logo": dict.fromkeys("abcde", 3), "test-drawn": dict.fromkeys("abcde", 1)})
     stream = make_stream(f"folder:{plain_tree}", **SMALL)
-    assert {name: len(test) for name, test in stream.tests.items()} == {"clean": 10, "drawn": 5, "no-logo": 15}
+    assert {name: len(test) for name, test in stream.tests.items()} == {"test": 10, "drawn": 5, "no-logo": 15}
     assert np.array_equal(stream.tests["no-logo"].x[3].permute(1, 2, 0), pixels(plain_tree / "test-no-logo/b/0.png"))
     assert stream.tests["no-logo"].y.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
     assert folder.check(str(plain_tree)).splitlines()[2:] == [
@@ -69,14 +69,14 @@ def test_further_test_sets(plain_tree):
     with pytest.raises(BadRequest, match=r"test-drawn have different classes: e only in .*train; f only in"):
         make_stream(f"folder:{plain_tree}", **SMALL)
     (plain_tree / "test-drawn/f").rename(plain_tree / "test-drawn/e")
-    (plain_tree / "test-drawn").rename(plain_tree / "test-clean")
-    with pytest.raises(BadRequest, match="test-clean needs another name: clean is taken"):
+    (plain_tree / "test-drawn").rename(plain_tree / "test-test")
+    with pytest.raises(BadRequest, match="test-test needs another name: test is taken"):
         make_stream(f"folder:{plain_tree}", **SMALL)
 
 
 def test_memory_is_for_training_images_first(plain_tree):
     sizes = {"image_size": 128, "batch": 2}  # 0.94 MiB to train on, 0.47 to test on
-    kinds = [tuple(type(part) for part in (stream.train, stream.tests["clean"])) for stream in
+    kinds = [tuple(type(part) for part in (stream.train, stream.tests["test"])) for stream in
              (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (0, 1, 2))]
     assert kinds == [(Stored, Stored), (Samples, Stored), (Samples, Samples)]
     memory, disk = (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (2, 0))

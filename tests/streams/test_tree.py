@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from droptop import BadRequest
@@ -66,3 +68,13 @@ def test_what_is_no_folder_is_refused(tmp_path):
         read_tree(tmp_path / "file")
     with pytest.raises(BadRequest, match="nowhere is not an existing folder"):
         read_tree(tmp_path / "nowhere")
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    tree = write_tree(tmp_path / "tree", {"train": {"a": 2, "b": 2}})
+    odd = os.fsencode(tree / "train/a") + b"/caf\xe9.png"
+    os.rename(os.fsencode(tree / "train/a/0.png"), odd)
+    with pytest.raises(BadRequest, match=r"not in UTF-8: b'caf\\xe9\.png'"):
+        read_tree(tree)
+    os.rename(odd, os.fsencode(tree / "train/a/caf\u00e9 \U0001f4f7.png"))
+    assert len(read_tree(tree)[0]) == 2

@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from droptop import BadRequest
-from droptop.streams.scenes import Scenes, read_boxes
+from droptop.streams.scenes import Scenes, foreground, read_boxes
 from droptop.streams.tree import read_part
 from droptop.streams.variant_folders import write_variants
 from droptop.streams.variants import VARIANTS, Box, box_of, mixed, no_fg, only_bg_b, only_bg_t, only_fg
@@ -212,3 +212,26 @@ def test_what_cannot_be_written_is_refused(tree, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadRequest, match="Not a directory"):
         write_variants(tree, tmp_path / "file/out")
+
+
+def square(mode, inside, outside, palette=None):
+    """4 x 4, with a foreground of 2 x 2."""
+    image = Image.new(mode, (4, 4), outside)
+    image.paste(inside, (1, 1, 3, 3))
+    if palette is not None:
+        image.putpalette(palette)
+    return image
+
+
+@pytest.mark.parametrize("mask", [
+    square("L", 1, 0), square("1", 1, 0), square("I;16", 300, 0), square("RGB", (0, 0, 4), (0, 0, 0)),
+    square("P", 1, 0, [0, 0, 0, 0, 0, 4]), square("P", 1, 0, [255, 255, 255, 0, 0, 0]),
+    square("RGBA", (0, 0, 0, 255), (0, 0, 0, 0)), square("RGBA", (1, 0, 0, 255), (0, 0, 0, 255)),
+    square("LA", (9, 200), (255, 0)),
+], ids=lambda mask: mask.mode)
+def test_any_value_but_0_is_foreground(mask, tmp_path):
+    mask.save(tmp_path / "mask.png")
+    with Image.open(tmp_path / "mask.png") as file:
+        found = foreground(file)
+    assert found.dtype == bool
+    assert np.argwhere(found).tolist() == [[1, 1], [1, 2], [2, 1], [2, 2]]

@@ -2,7 +2,7 @@ import pytest
 
 from droptop import BadRequest
 from droptop.config import flatten
-from droptop.study.grid import folder_name, read_study
+from droptop.study.grid import folder_name, read_study, settled
 
 
 def study(tmp_path, text):
@@ -46,7 +46,29 @@ def test_grids_of_their_own(tmp_path):
         ("mir", "none", 0.2, None, 2)]
 
 
+def test_what_only_some_grids_have_may_stand_at_the_top(tmp_path):
+    configs = study(tmp_path, 'debias = "droptop"\ngamma = [2.5, 5.0]\n[[also]]\ndebias = "none"\n')
+    assert options(configs, "debias", "gamma") == [("droptop", 2.5), ("droptop", 5.0), ("none", None)]
+
+
+def test_a_study_asks_for_the_same_from_every_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = 'seeds = 2  # of each\ndata = ["fashion", "folder:images"]\nroot = "data"\n[[also]]\nlr = [0.1, 1e-5]\n'
+    asked = {folder_name(config) for config in study(tmp_path, text)}
+    kept = tmp_path / "kept.toml"
+    kept.write_text(settled(tmp_path / "study.toml"))
+    monkeypatch.chdir(tmp_path.parent)
+    assert {folder_name(config) for config in read_study(kept)} == asked
+    assert {config.options.root for config in read_study(kept)} == {tmp_path / "data"}
+    assert settled(kept) == kept.read_text()
+    assert "# of each" in (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text("lr = 0.2  # as it is\n")
+    assert settled(tmp_path / "study.toml") == "lr = 0.2  # as it is\n"
+
+
 @pytest.mark.parametrize(("text", "says"), [
+    ('[[also]]\ndebias = "none"\ngamma = 2.0', "unknown option gamma"),
+    ('candidates = 40\n[[grid]]\nmethod = "er"\n[[grid]]\nmethod = "gss"', "unknown option candidates"),
     ("lr = [", "study.toml"), ("learning_rate = [0.1, 0.2]", "unknown option learning_rate"),
     ('method = ["er", "sgd"]', "sgd"), ("seeds = [1, 2]", "seeds is one for the whole"),
     ("lr = []", "lr has no values"), ("[[also]]\nseeds = 2", "stands at its top"),

@@ -8,7 +8,7 @@ from scipy.stats import ttest_rel
 
 from droptop import BadRequest
 from droptop.results.compare import holm
-from droptop.study.results import export, rows
+from droptop.study.results import also_varied, averaged_over, export, rows
 
 
 def values(seeds=6):
@@ -23,6 +23,13 @@ def values(seeds=6):
             found.append({"data": "fashion", "method": "er", "debias": debias, "learner.lr": lr, "seed": seed,
                           "run": f"{debias}-{lr}", "test": "clean", "figure": "A_avg", "value": value} | own)
     return found
+
+
+def test_what_is_averaged_over_is_said():
+    assert also_varied(values(), ["data", "debias"]) == ["lr"]
+    assert also_varied(values(), ["data", "debias", "lr"]) == []
+    assert averaged_over(["lr"]) == "lr varies as well and is averaged over"
+    assert averaged_over(["gamma", "lr"]) == "gamma and lr vary as well and are averaged over"
 
 
 def test_groups_and_paired_differences():

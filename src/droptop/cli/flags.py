@@ -17,7 +17,7 @@ from tyro.conf import arg
 
 from droptop.config import SECTIONS, Config, defaults, flatten, read_toml, resolve
 from droptop.debias import DEBIAS
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, require
 from droptop.methods import METHODS
 from droptop.streams import known_names
 
@@ -47,10 +47,12 @@ def _canonical(args: list[str], base: Config) -> list[str]:
             continue
         path = resolve(name.removeprefix("no-"), base)
         if isinstance(values[path], bool):
-            if not equals and rest and rest[0].lower() in ("true", "false"):
-                value = rest.pop(0)
-            tokens += as_tokens(path, name.startswith("no-") != (value.lower() != "false"), base)
+            if not equals:
+                value = rest.pop(0) if rest and rest[0].lower() in ("true", "false") else "true"
+            require(value.lower() in ("true", "false"), name, "true or false", value)
+            tokens += as_tokens(path, name.startswith("no-") != (value.lower() == "true"), base)
         else:
+            resolve(name, base)  # there is no --no-lr
             tokens += [_flag(path), *([value] if equals else [])]
     return tokens
 

@@ -47,7 +47,10 @@ def report(args: list[str], console: Console) -> int:
         raise BadRequest(f"the report needs {error.name}: pip install 'droptop[report]'") from None
     if options.watch:
         return watch(folder, again, options.port or 0, options.open, console)
-    render.write_report(folder, out, again)
+    try:
+        render.write_report(folder, out, again)
+    except PermissionError as error:
+        raise BadRequest(f"{out} cannot be written ({error.strerror}): --out names another file") from None
     console.print(f"report in {out}", highlight=False, markup=False, soft_wrap=True)
     if options.open:
         webbrowser.open(out.resolve().as_uri())

@@ -22,7 +22,7 @@ from droptop.results.folder import is_locked, seed_folder
 from droptop.study import sweep as study
 from droptop.study.index import Index
 from droptop.study.local import local
-from droptop.study.results import FIGURES, export, rows
+from droptop.study.results import FIGURES, also_varied, averaged_over, export, rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +190,9 @@ class ResultsOptions:
 def results(args: list[str], console: Console) -> int:
     options = flags.read(ResultsOptions, args, "droptop results", "what a study found")
     if not (options.folder / "study.toml").is_file():
-        raise BadRequest(f"{options.folder} is no study: it has no study.toml")
+        shown = f"; {typed('report', options.folder)} shows a run or comparison"
+        raise BadRequest(f"{options.folder} is no study: it has no study.toml"
+                         f"{shown if (options.folder / 'config.toml').is_file() else ''}")
     by, figures = names(options.by), names(options.figures)
     if options.export is not None:
         require(options.export.parent.is_dir() and not options.export.is_dir(), "export",
@@ -205,6 +207,9 @@ def results(args: list[str], console: Console) -> int:
     if not found:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
     console.print(tables.study_table(found, by))
+    if varied := also_varied(values, by):
+        console.print(f"{averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart", highlight=False,
+                      markup=False, soft_wrap=True)
     if options.export is not None:
         export(found, options.export)
     return 0

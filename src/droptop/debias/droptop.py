@@ -25,7 +25,7 @@ class DropTopConfig:
     gamma: float = 5.0
     """Percent of the first map that is dropped in all."""
     kappa_0: float = 5.0
-    """Initial intensity: percent dropped by attention, at most gamma; the rest is dropped at random."""
+    """Initial intensity: percent dropped by attention; the rest is dropped at random. What is above gamma is gamma."""
     drop: Literal["adaptive", "top", "constant", "random"] = "adaptive"
     """kappa: adaptive (DropTop), always gamma (the ablation "Fixed Drop"), always kappa_0, or 0 ("Rand Drop")."""
     attention: Literal["fused", "last"] = "fused"
@@ -41,6 +41,7 @@ class DropTopConfig:
     def __post_init__(self) -> None:
         require(0 <= self.gamma <= 100, "gamma", "a percentage from 0 to 100", self.gamma)
         require(0 <= self.kappa_0 <= 100, "kappa_0", "a percentage from 0 to 100", self.kappa_0)
+        object.__setattr__(self, "kappa_0", min(self.kappa_0, self.gamma))  # so that what is noted is what is run
         require(self.drop == "adaptive" or not self.intensity.reference, "reference", "--drop adaptive beside it",
                 f"--drop {self.drop}")
 

@@ -23,7 +23,7 @@ def fuse(first: Tensor, last: Tensor) -> Tensor:
     ResNet) each map is averaged over its own channels before they are multiplied.
     """
     if first.shape[1] == last.shape[1]:
-        return (first * upsample(last, first)).mean(1, dtype=FULL)
+        return (first.to(FULL) * upsample(last.to(FULL), first)).mean(1)
     return first.mean(1, dtype=FULL) * upsample(last.mean(1, keepdim=True, dtype=FULL), first).squeeze(1)
 
 

@@ -197,7 +197,8 @@ class Pool:
 
     def assign(self, worker: Worker) -> None:
         worker.jobs, worker.spoiled = self.waiting.pop(0) if self.waiting else None, set()
-        worker.pipe.send(None if worker.jobs is None else (worker.jobs, self.patient))
+        with suppress(BrokenPipeError, ConnectionResetError):  # it died; whoever listens to it will hear of that
+            worker.pipe.send(None if worker.jobs is None else (worker.jobs, self.patient))
 
     def loop(self) -> None:
         """Until every job is done or one has failed."""

@@ -35,24 +35,27 @@ def begin(command: Command, config: Config, out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
     if out.is_dir() and any(out.iterdir()):
-        hint = f"{typed('resume', out)} continues it" if (out / "config.toml").exists() else "choose another"
+        begun = (out / "config.toml").exists() and (out / "config.toml").stat().st_size
+        hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
     trackers.check(config.options.log)
     for arm in arms(command, config, out).values():
         seed = config.options.first_seed
         build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
+    claim, beyond = out / "config.toml", f"--out takes a folder that can be written; {out}: "
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "config.toml").touch(exist_ok=False)
+        file = claim.open("xb")
     except FileExistsError:
         raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
-        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
+        raise BadRequest(f"{beyond}{error.strerror}") from None
     try:
-        write_atomic(out / "config.toml", to_toml(config, command).encode())
+        with file:
+            file.write(to_toml(config, command).encode())
     except OSError as error:
-        (out / "config.toml").unlink()
-        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
+        claim.unlink()
+        raise BadRequest(f"{beyond}{error.strerror}") from None
 
 
 def load(out: Path) -> tuple[Command, Config]:

@@ -7,10 +7,9 @@ from torch import Tensor
 
 def shortcut_share(mask_BHW: Tensor, shortcut: Tensor) -> Tensor:
     """What share of the dropped cells lies on the shortcut's pixels (B, height, width), and what share would if they
-    were chosen at random."""
+    were chosen at random; neither is a number where none was dropped."""
     dropped = 1 - mask_BHW
     height, width = dropped.shape[-2:]
     covered = F.adaptive_avg_pool2d(shortcut.to(dropped)[:, None], (height, width))[:, 0]
     total = dropped.sum()
-    share = torch.where(total > 0, (dropped * covered).sum() / total, 0)
-    return torch.stack([share, covered.mean()])
+    return torch.stack([(dropped * covered).sum() / total, torch.where(total > 0, covered.mean(), torch.nan)])

@@ -44,8 +44,11 @@ def passed(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], overwr
     try:
         with torch.enable_grad():
             result = loss(model(x))
-            if len({layer for layer, _, _ in seen}) < len(seen):
+            weights = [weight for layer, _, _ in seen for weight in layer._parameters.values() if weight is not None]
+            if len(set(weights)) < len(weights):
                 raise BadRequest("--method gss takes a model that uses each of its layers once")
+            if any(len(left) != len(x) for _, _, left in seen):
+                raise BadRequest("--method gss takes a model whose layers keep the samples of a batch apart, in rows")
             gradients = torch.autograd.grad(result, [left for _, _, left in seen])
     finally:
         for hook in hooks:
@@ -81,9 +84,10 @@ def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:
         if layer.bias is not None:
             yield grouped_sums(left.sum((2, 3), dtype=torch.float32), parts)
     elif isinstance(layer, nn.Linear):
-        yield grouped_products(left[:, None], entered[:, None], parts)
+        left, entered = positions(left), positions(entered)
+        yield grouped_products(left, entered, parts)
         if layer.bias is not None:
-            yield grouped_sums(left.float(), parts)
+            yield grouped_sums(left.sum(1, dtype=torch.float32), parts)
     else:
         assert isinstance(layer, nn.BatchNorm2d)
         assert layer.running_mean is not None
@@ -92,6 +96,11 @@ def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:
                            for part in (left, left * entered))
         yield (weighted - total * layer.running_mean) * (layer.running_var + layer.eps).rsqrt()
         yield total
+
+
+def positions(x: Tensor) -> Tensor:
+    """Rows, positions, numbers; what has only rows and numbers has one position."""
+    return x[:, None] if x.dim() == 2 else x.flatten(1, -2)
 
 
 def patches(x: Tensor, layer: nn.Conv2d) -> Tensor:

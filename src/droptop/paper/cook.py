@@ -132,7 +132,7 @@ def cook(order: Order, engine: Engine, watcher: Watcher) -> Found:
 
         with tempfile.TemporaryDirectory() as place:
             study = Path(place) / "study.toml"
-            study.write_text(order.scope.toml(order.recipe.study(order.scope)))
+            study.write_text(order.scope.toml(order.recipe.study(order.scope)), "utf-8")
             sweep(study, order.out, noted, watcher)
         found = look(order)
     if order.recipe.measure is not None and not found.missing:

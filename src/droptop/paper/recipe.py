@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from droptop.config import Config, flatten
+from droptop.config import Config, as_toml, flatten
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig
 from droptop.study.grid import FIXED, NAMES, expand, has
@@ -84,8 +84,8 @@ class Scope:
         top = {"seeds": self.seeds} | {name: self.options[name] for name in FIXED if name in self.options}
         grids = [{name: value for name, value in grid.items() if name not in top} for block in blocks
                  for grid in self.grids(block)]
-        texts = ["\n".join(f"{name} = {json.dumps(value)}" for name, value in part.items()) for part in (top, *grids)]
-        return "\n\n[[grid]]\n".join(texts) + "\n"
+        return "\n[[grid]]\n".join("".join(as_toml(name, value) + "\n" for name, value in part.items())
+                                   for part in (top, *grids))
 
 
 def nothing(scope: Scope) -> list[Block]:

@@ -28,7 +28,7 @@ def kappa_series(config: DropTopConfig, classes: list[str], tasks: list[list[int
         if task >= len(starts) and not own:
             continue  # has not arrived yet
         start = min([*starts[task:task + 1], *(step for step, _ in own)])
-        steps, values = zip((start, min(config.kappa_0, config.gamma)), *own)
+        steps, values = zip((start, config.kappa_0), *own)
         curves[names[group]] = [*steps, last], [*values, values[-1]]
     return curves
 
@@ -37,6 +37,10 @@ def shortcut_series(seeds: list[Lines], name: str, window: int = WINDOW) -> tupl
     """Steps, and in percent the share of dropped cells on the shortcut ("share") or what it would be by "chance": mean
     over seeds and a few steps."""
     steps = min(map(len, seeds))  # seeds whose rare classes lie in other tasks may have a batch more or less
-    values = np.mean([[100 * line["dropped"][name] for line in lines[:steps]] for lines in seeds], axis=0)
-    width = min(window, len(values))
-    return np.arange(width, len(values) + 1), np.convolve(values, np.ones(width) / width, "valid")
+    values = np.array([[100 * line["dropped"][name] if "dropped" in line else np.nan for line in lines[:steps]]
+                       for lines in seeds])  # nothing may have been dropped in a step
+    width = min(window, steps)
+    total, count = (np.convolve(part.sum(0), np.ones(width), "valid") for part in
+                    (np.nan_to_num(values), np.isfinite(values)))
+    there = count > 0
+    return np.arange(width, steps + 1)[there], total[there] / count[there]

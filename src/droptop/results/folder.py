@@ -160,7 +160,12 @@ def matches(path: Path, mark: dict[str, Any]) -> bool:
 
 
 def read_metrics(run: Path, seed: int) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (seed_folder(run, seed) / "metrics.jsonl").read_text().splitlines()]
+    path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
+    try:
+        lines.extend(map(json.loads, path.read_text().splitlines()))
+    except ValueError as error:
+        raise BadRequest(f"{path} is damaged in line {len(lines) + 1}: {error}") from None
+    return lines
 
 
 def write_spec(folder: Path, spec: Spec) -> None:

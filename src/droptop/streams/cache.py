@@ -1,9 +1,9 @@
 """Folders of images, decoded once: a file of pixels in $DROPTOP_CACHE, else $XDG_CACHE_HOME/droptop, else
 ~/.cache/droptop.
 
-A file's name is a hash of everything its pixels depend on: how they are made, and each image's relative path, length
-and time of change (to the nanosecond). Hashing the bytes would cost as much as decoding them; so an image that is
-overwritten in place, with the same length and its old time put back, is the one change that goes unnoticed.
+A file's name is a hash of everything its pixels depend on: how they are made, and each image's relative path, inode,
+length and time of change (to the nanosecond). Hashing the bytes would cost as much as decoding them; so an image that
+is overwritten in place, with the same length and its old time put back, is the one change that goes unnoticed.
 
 Whoever makes a file holds the folder's lock, and a second process waits and then finds it made. What a process leaves
 half-made when it is killed ends in `.part`, is never read, and is removed by the next one that holds the lock.
@@ -108,7 +108,8 @@ class Recipe:
                 status = os.stat(path)
             except OSError as error:
                 raise BadRequest(f"{path}: {error.strerror}") from None
-            digest.update(f"{name}\n{status.st_size} {status.st_mtime_ns}\n".encode())
+            # The inode, since another folder's images may have the same names, sizes and times; a move keeps it.
+            digest.update(f"{name}\n{status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode())
         return digest.hexdigest()[:32]
 
 

@@ -1,7 +1,7 @@
 """A user's own images as a stream, `folder:PATH`: the tree's layout is in `tree`, that of masks in `scenes`.
 
-Its test set is clean; folders test-NAME are further ones, such as the same objects without what may give them away.
-With masks there is one for every background variant, and so an answer to the question whether a learner leans on
+Its test set is called test; folders test-NAME are further ones, such as the same objects without what may give them
+away. With masks there is one for every background variant, and so an answer to the question whether a learner leans on
 backgrounds.
 """
 
@@ -61,7 +61,7 @@ def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, So
     spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
     images = cache.source(plain(train, size, f"{place}, training"), train.y, room)
     scenes = scenes_of(place, test)
-    recipes = {"clean" if scenes is None else "original": plain(test, size, f"{place}, test")}
+    recipes = {"test" if scenes is None else "original": plain(test, size, f"{place}, test")}
     if scenes is not None:
         recipes |= {variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}")
                     for variant in VARIANTS}
@@ -76,7 +76,7 @@ def tree(path: str) -> tuple[Path, Part, Part, dict[str, Part]]:
     train, test, more = read_tree(place)
     if len(train.classes) == 1:
         raise BadRequest(f"{place / 'train'} holds one class, {train.classes[0]}: a stream has two at least")
-    for name in more.keys() & {"", "clean", "original", *VARIANTS}:
+    for name in more.keys() & {"", "test", "original", *VARIANTS}:
         raise BadRequest(f"{place / FURTHER}{name} needs another name: {name or 'an empty one'} is taken")
     return place, train, test, more
 

@@ -1,7 +1,7 @@
 """Trees of images with foreground masks, from which background variants are made.
 
     FOLDER/original/{train,val}/CLASS/*.jpg     or without original/; test/ will do for val/
-    FOLDER/masks/{train,val}/CLASS/*.png        any value but 0 is foreground
+    FOLDER/masks/{train,val}/CLASS/*.png        any value but 0 is foreground; with an alpha channel, what is not clear
     FOLDER/boxes.json                           optional: {"boxes": {"val/CLASS/NAME": [left, top, right, bottom]}},
                                                 in pixels, all four inside the box; else the mask's own box is taken
 
@@ -59,7 +59,7 @@ class Scenes:
         """An image and its mask, which fits."""
         image = np.asarray(read_image(self.part.path(row)))
         with opened(self.mask_path(row)) as file:
-            mask = np.asarray(file.convert("L")) > 0
+            mask = foreground(file)
         if mask.shape != image.shape[:2]:
             raise BadRequest(f"{self.mask_path(row)} is {mask.shape[1]} x {mask.shape[0]} pixels, its image "
                              f"{self.part.path(row)} {image.shape[1]} x {image.shape[0]}")
@@ -117,6 +117,19 @@ class Scenes:
             if not self.mask_path(row).is_file():
                 raise BadRequest(f"{self.part.path(row)} has no mask: looked for {self.mask_path(row)}")
         return self
+
+
+def foreground(file: Image.Image) -> Mask:
+    """Where a mask's own values are not 0: those of a palette are its numbers, a colour is 0 where it is black, and an
+    alpha channel goes before colours unless it is opaque throughout."""
+    values = np.asarray(file)
+    if values.ndim == 2:
+        return values != 0
+    if file.mode in ("RGBA", "LA"):
+        values, alpha = values[..., :-1], values[..., -1]
+        if (alpha < 255).any():
+            return np.asarray(alpha != 0)
+    return np.asarray(values.any(-1))
 
 
 def read_boxes(home: Path) -> dict[str, Box]:

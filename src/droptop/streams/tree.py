@@ -66,9 +66,13 @@ def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[st
     """The sorted names in a folder, hidden ones left out."""
     try:
         with os.scandir(folder) as found:
-            return sorted(entry.name for entry in found if not entry.name.startswith(".") and wanted(entry))
+            names = sorted(entry.name for entry in found if not entry.name.startswith(".") and wanted(entry))
     except OSError as error:
         raise BadRequest(f"{folder}: {error.strerror}") from None
+    for name in names:
+        if not name.isprintable() and name != os.fsencode(name).decode("utf-8", "replace"):
+            raise BadRequest(f"{folder} holds a name that is not in UTF-8: {os.fsencode(name)!r}")
+    return names
 
 
 def read_part(folder: Path) -> Part:

@@ -23,18 +23,39 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from droptop.config import Config, defaults, leaves, override, resolve
+from droptop.config import PLACES, Config, absolute, as_toml, defaults, leaves, override, resolve
 from droptop.errors import BadRequest
 
 NAMES = {"data": "fashion-sticker", "method": "er", "debias": "droptop"}
 FIXED = ("seeds", "first_seed", "device", "threads")  # of a whole study, on which machines it runs depends
+Grid = dict[str, Any]  # options by path, a list of values where one varies
 MEANT = {"grid": "grids of their own stand", "also": "what is to be added stands"}
 
 
 def read_study(path: Path) -> list[Config]:
     """The configurations that a study asks for, each with its seeds."""
+    top, own, also = tables_of(path)
+    if odd := [name for name in FIXED for table in (*own, *also) if name in table]:
+        raise BadRequest(f"{path}: {odd[0]} is one for the whole study and stands at its top")
+    found, idle = list[Config](), set(top)
     try:
-        tables = tomllib.loads(path.read_text())
+        for table in (*(own or [{}]), *also):
+            configs, unknown = expanded(top | table)
+            found += configs
+            idle &= unknown
+            for name in unknown & table.keys():
+                resolve(name, configs[0])  # says what it may have meant
+        for name in idle:
+            resolve(name, found[0])
+    except BadRequest as error:
+        raise BadRequest(f"{path}: {error}") from None
+    return list({config.fingerprint(): config for config in found}.values())
+
+
+def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
+    """What a study says at its top, its own grids and what is to be added."""
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadRequest(f"a study is a TOML file; {path}: {reason}") from None
@@ -42,19 +63,41 @@ def read_study(path: Path) -> list[Config]:
     for name, part in (("grid", own), ("also", also)):
         if not isinstance(part, list) or not all(isinstance(table, dict) for table in part):
             raise BadRequest(f"{path}: {MEANT[name]} in tables headed [[{name}]]")
-    base = leaves(tables)
-    if odd := [name for name in FIXED for table in (*own, *also) if name in table]:
-        raise BadRequest(f"{path}: {odd[0]} is one for the whole study and stands at its top")
-    grids = [base | leaves(table) for table in (*(own or [{}]), *also)]
-    try:
-        found = [config for grid in grids for config in expand(grid)]
-    except BadRequest as error:
-        raise BadRequest(f"{path}: {error}") from None
-    return list({config.fingerprint(): config for config in found}.values())
+    return leaves(tables), [leaves(table) for table in own], [leaves(table) for table in also]
 
 
-def expand(grid: dict[str, Any]) -> list[Config]:
+def settled(path: Path) -> str:
+    """A study's text, which asks for the same from whatever folder it is read: as it is where it names no place, or
+    does by a whole path."""
+    parts = tables_of(path)
+    here = [placed(part) for part in (parts[0], *parts[1], *parts[2])]
+    if here == [parts[0], *parts[1], *parts[2]]:
+        return path.read_text("utf-8")
+    heads = ["", *("\n[[grid]]\n" for _ in parts[1]), *("\n[[also]]\n" for _ in parts[2])]
+    return "".join(head + "".join(as_toml(name, value) + "\n" for name, value in part.items())
+                   for head, part in zip(heads, here))
+
+
+def placed(part: Grid) -> Grid:
+    """Options with whole paths."""
+    def whole(name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [whole(name, one) for one in value]
+        return absolute(name, value) if name in PLACES and isinstance(value, str) else value
+
+    return {name: whole(name, value) for name, value in part.items()}
+
+
+def expand(grid: Grid) -> list[Config]:
     """Every combination of a grid's values."""
+    configs, unknown = expanded(grid)
+    for name in unknown:
+        resolve(name, configs[0])  # nobody has it: says what it may have meant
+    return configs
+
+
+def expanded(grid: Grid) -> tuple[list[Config], set[str]]:
+    """Every combination of a grid's values, and the options that none of them has."""
     for name in FIXED:
         if isinstance(grid.get(name), list):
             raise BadRequest(f"{name} is one for the whole study, not a list")
@@ -70,9 +113,7 @@ def expand(grid: dict[str, Any]) -> list[Config]:
         used |= known.keys()
         paths = {"root": Path(str(known["root"]))} if "root" in known else {}
         configs.append(override(base, known | paths))
-    for name in grid.keys() - used - NAMES.keys():
-        resolve(name, configs[0])  # nobody has it: says what it may have meant
-    return configs
+    return configs, grid.keys() - used - NAMES.keys()
 
 
 def has(config: Config, name: str) -> bool:

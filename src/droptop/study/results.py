@@ -75,6 +75,26 @@ def place(part: Any) -> tuple[int, float, str]:
     return (1, float(part), "") if isinstance(part, int | float) else (2, 0.0, str(part))
 
 
+def also_varied(values: Sequence[Value], by: Sequence[str]) -> list[str]:
+    """Options that differ within a group of runs."""
+    known = {path for value in values for path in value} - {"run", "seed", "test", "figure", "value", *FREE}
+    paths = [option(name, known) for name in by]
+    groups: dict[tuple[Any, ...], dict[str, set[str]]] = {}
+    for value in values:
+        seen = groups.setdefault(tuple(value.get(path) for path in paths), {})
+        for path in known & value.keys():
+            seen.setdefault(path, set()).add(str(value[path]))
+    varied = {path for seen in groups.values() for path, found in seen.items() if len(found) > 1}
+    return sorted(path.rpartition(".")[2] for path in varied)
+
+
+def averaged_over(varied: Sequence[str]) -> str:
+    """What is said of them."""
+    *most, last = varied
+    return f"{', '.join(most)} and {last} vary as well and are averaged over" if most else (
+        f"{last} varies as well and is averaged over")
+
+
 def twin(value: Value) -> tuple[Any, ...]:
     """What a cell has in common with the one that differs from it in debiasing alone."""
     own = ("debias", "run", "value", *FREE)

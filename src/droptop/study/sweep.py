@@ -30,7 +30,7 @@ from droptop.engine.run import files_behind, load, note_environment
 from droptop.engine.train import Progress
 from droptop.errors import BadRequest, Diverged
 from droptop.results import folder
-from droptop.study.grid import folder_name, read_study
+from droptop.study.grid import folder_name, read_study, settled
 from droptop.study.index import Cell, Index
 
 Pack = list[Job]  # cells that one worker runs together: on a GPU those of a configuration, or of several
@@ -136,7 +136,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     with held(out):
         if study_file is not None and study_file.resolve() != (out / "study.toml").resolve():
-            write_atomic(out / "study.toml", study_file.read_bytes())
+            write_atomic(out / "study.toml", settled(study_file).encode())
         behind = cache(files_behind)
         runs = {prepare(out, config, watcher.note, behind): config for config in configs}
         index = Index(out, writes=True, note=watcher.note)

@@ -3,16 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from droptop.config import FREE
 from droptop.report import tables
 from droptop.report.page import charts
-from droptop.report.page.answer import counted, listed
+from droptop.report.page.answer import counted
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.page.looks import looks
 from droptop.results.compare import verdict
 from droptop.results.records import read_maps
 from droptop.study.index import Index
-from droptop.study.results import FIGURES, rows, twin
+from droptop.study.results import FIGURES, also_varied, averaged_over, rows, twin
 from droptop.study.sweep import asked
 
 BY = ("data", "method", "debias")
@@ -33,9 +32,8 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
         page.headline = "This study has not come to a result yet."
         return page
     found = rows(values, BY, FIGURES)
-    if varied := also_varied(values):
-        page.notes.append(f"{listed(varied)} vary as well and are averaged over here; `droptop results --by` tells "
-                          "them apart.")
+    if varied := also_varied(values, BY):
+        page.notes.insert(0, f"{averaged_over(varied)} here; `droptop results --by` tells them apart.")
     describe(page, [row for row in found if row["figure"] == "A_avg"])
     page.looks = look_at_a_pair(study, values, page.notes)
     if len(found) > MOST_ROWS:
@@ -61,19 +59,6 @@ def look_at_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) 
                              "the study's runs show others.")
             return looks(maps, notes)
     return None
-
-
-def also_varied(values: list[dict[str, Any]]) -> list[str]:
-    """Options that differ between runs of the same data, method and debiasing."""
-    own = {*BY, *FREE, "run", "seed", "test", "figure", "value"}
-    groups: dict[tuple[Any, ...], dict[str, set[str]]] = {}
-    for value in values:
-        seen = groups.setdefault(tuple(value.get(name) for name in BY), {})
-        for name, content in value.items():
-            if name not in own:
-                seen.setdefault(name, set()).add(str(content))
-    varied = {name for seen in groups.values() for name, found in seen.items() if len(found) > 1}
-    return sorted(name.rpartition(".")[2] for name in varied)
 
 
 def describe(page: Page, found: list[dict[str, Any]]) -> None:
