@@ -7,7 +7,7 @@ import pytest
 
 from droptop import BadRequest, configure
 from droptop.cli.flags import parse
-from droptop.config import FREE, flatten, to_toml
+from droptop.config import FREE, flatten, override, to_toml
 from droptop.debias import DEBIAS
 from droptop.methods import METHODS
 from droptop.streams import STREAMS
@@ -73,10 +73,18 @@ def test_names_in_any_letters_survive_toml(letters, tmp_path):
     assert parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])[0] == config
 
 
-def test_an_intensity_above_gamma_is_noted_as_what_is_run():
-    assert configure(kappa_0=7.0).fingerprint() == configure().fingerprint()
-    assert configure(gamma=2.5).droptop.kappa_0 == 2.5
-    assert configure(gamma=10.0, kappa_0=7.0).droptop.kappa_0 == 7.0
+def test_no_intensity_begins_above_gamma():
+    """The default goes down with it; one that was asked for is not run as something else."""
+    assert configure(gamma=2.5).droptop.start == 2.5
+    assert override(configure(gamma=2.5), {"gamma": 10.0}).droptop.start == 5.0
+    assert configure(gamma=10.0, kappa_0=7.0).droptop.start == 7.0
+    with pytest.raises(BadRequest, match=r"--kappa-0 takes a percentage up to gamma, 5\.0, not 7\.0"):
+        configure(kappa_0=7.0)
+
+
+def test_a_path_that_is_no_text_is_refused():
+    with pytest.raises(BadRequest, match=r"--root takes a path in UTF-8, not .*x\\udce9"):
+        configure(root=Path("x\udce9"))
 
 
 def test_every_option_is_reachable_from_the_command_line():
@@ -123,7 +131,8 @@ def test_spellings(spelling):
 
 
 @pytest.mark.parametrize(("flags", "says"), [
-    (["--no-lr", "3"], "unknown option no-lr"), (["--drop-last=0"], "--drop-last takes true or false, not 0"),
+    (["--no-lr", "3"], "unknown option no-lr"), (["--no-such"], "unknown option no-such"),
+    (["--drop-last=0"], "--drop-last takes true or false, not 0"),
     (["--no-drop-last="], "--no-drop-last takes true or false"), (["--graphs=off"], "--graphs takes true or false"),
 ])
 def test_what_a_switch_does_not_take(flags, says):

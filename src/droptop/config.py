@@ -19,7 +19,7 @@ import torch
 
 from droptop import methods, trackers
 from droptop.debias import DEBIAS, DropTopConfig
-from droptop.errors import BadRequest, require
+from droptop.errors import BadRequest, is_text, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
@@ -97,6 +97,7 @@ class RunOptions:
         for name in PLACES:
             if (value := getattr(self, name)) is not None:
                 whole = absolute(name, str(value))
+                require(is_text(whole), name, "a path in UTF-8", ascii(whole))
                 object.__setattr__(self, name, Path(whole) if name == "root" else whole)
 
     @property

@@ -43,6 +43,11 @@ def typed(*words: str | Path) -> str:
     return f"`droptop {shlex.join(map(str, words))}`"
 
 
+def is_text(name: str) -> bool:
+    """Not so the name of a file that is not in UTF-8, whose bytes Python keeps as lone surrogates."""
+    return not any("\udc80" <= letter <= "\udcff" for letter in name)
+
+
 def wrong(loss: float) -> str:
     """What is not finite about a step that had this loss."""
     return f"gradient of the loss, {loss:.3g}, is not finite" if math.isfinite(loss) else f"loss is {loss}"

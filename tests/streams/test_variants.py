@@ -225,7 +225,8 @@ def square(mode, inside, outside, palette=None):
 
 @pytest.mark.parametrize("mask", [
     square("L", 1, 0), square("1", 1, 0), square("I;16", 300, 0), square("RGB", (0, 0, 4), (0, 0, 0)),
-    square("P", 1, 0, [0, 0, 0, 0, 0, 4]), square("P", 1, 0, [255, 255, 255, 0, 0, 0]),
+    square("P", 1, 0, [0, 0, 0, 0, 0, 4]), square("P", 0, 1, [255, 255, 255, 0, 0, 0]),
+    square("P", 1, 0, [9, 9, 9, 0, 0, 4]),
     square("RGBA", (0, 0, 0, 255), (0, 0, 0, 0)), square("RGBA", (1, 0, 0, 255), (0, 0, 0, 255)),
     square("LA", (9, 200), (255, 0)),
 ], ids=lambda mask: mask.mode)

@@ -45,16 +45,24 @@ def _canonical(args: list[str], base: Config) -> list[str]:
         if not token.startswith("--") or name in ("help", "config", "out"):
             tokens.append(token)
             continue
-        path = resolve(name.removeprefix("no-"), base)
+        path, off = _switched(name, base)
         if isinstance(values[path], bool):
             if not equals:
                 value = rest.pop(0) if rest and rest[0].lower() in ("true", "false") else "true"
             require(value.lower() in ("true", "false"), name, "true or false", value)
-            tokens += as_tokens(path, name.startswith("no-") != (value.lower() == "true"), base)
+            tokens += as_tokens(path, off != (value.lower() == "true"), base)
         else:
-            resolve(name, base)  # there is no --no-lr
             tokens += [_flag(path), *([value] if equals else [])]
     return tokens
+
+
+def _switched(name: str, base: Config) -> tuple[str, bool]:
+    """The path of an option, and whether its name turns it off: `--no-graphs`, but not `--no-lr`."""
+    with contextlib.suppress(BadRequest):
+        path = resolve(name.removeprefix("no-"), base)
+        if name.startswith("no-") and isinstance(flatten(base)[path], bool):
+            return path, True
+    return resolve(name, base), False
 
 
 def _last(args: list[str], flag: str) -> str | None:

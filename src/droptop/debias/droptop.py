@@ -25,7 +25,7 @@ class DropTopConfig:
     gamma: float = 5.0
     """Percent of the first map that is dropped in all."""
     kappa_0: float = 5.0
-    """Initial intensity: percent dropped by attention; the rest is dropped at random. What is above gamma is gamma."""
+    """Initial intensity: percent dropped by attention, at most gamma; the rest is dropped at random."""
     drop: Literal["adaptive", "top", "constant", "random"] = "adaptive"
     """kappa: adaptive (DropTop), always gamma (the ablation "Fixed Drop"), always kappa_0, or 0 ("Rand Drop")."""
     attention: Literal["fused", "last"] = "fused"
@@ -38,10 +38,17 @@ class DropTopConfig:
     """How percent become whole cells."""
     intensity: IntensityConfig = field(default_factory=IntensityConfig)
 
+    @property
+    def start(self) -> float:
+        """What kappa begins with."""
+        return min(self.kappa_0, self.gamma)
+
     def __post_init__(self) -> None:
         require(0 <= self.gamma <= 100, "gamma", "a percentage from 0 to 100", self.gamma)
         require(0 <= self.kappa_0 <= 100, "kappa_0", "a percentage from 0 to 100", self.kappa_0)
-        object.__setattr__(self, "kappa_0", min(self.kappa_0, self.gamma))  # so that what is noted is what is run
+        usual = type(self).kappa_0  # a lower gamma takes it along; what was asked for is not run as something else
+        require(self.kappa_0 <= max(self.gamma, usual), "kappa_0", f"a percentage up to gamma, {self.gamma}",
+                self.kappa_0)
         require(self.drop == "adaptive" or not self.intensity.reference, "reference", "--drop adaptive beside it",
                 f"--drop {self.drop}")
 
@@ -79,7 +86,7 @@ class DropTop(nn.Module):
     def __init__(self, config: DropTopConfig, classes: int, generator: torch.Generator) -> None:
         super().__init__()
         self.config, self.generator = config, generator
-        kappa = {"top": config.gamma, "random": 0.0}.get(config.drop, config.kappa_0)
+        kappa = {"top": config.gamma, "random": 0.0}.get(config.drop, config.start)
         groups = classes if config.intensity.per == "class" else 1
         self.intensity = Intensity(config.intensity, groups, kappa, config.gamma)
 

@@ -42,7 +42,8 @@ def begin(command: Command, config: Config, out: Path) -> None:
     for arm in arms(command, config, out).values():
         seed = config.options.first_seed
         build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
-    claim, beyond = out / "config.toml", f"--out takes a folder that can be written; {out}: "
+    claim, text = out / "config.toml", to_toml(config, command).encode()
+    beyond = f"--out takes a folder that can be written; {out}: "
     try:
         out.mkdir(parents=True, exist_ok=True)
         file = claim.open("xb")
@@ -52,7 +53,7 @@ def begin(command: Command, config: Config, out: Path) -> None:
         raise BadRequest(f"{beyond}{error.strerror}") from None
     try:
         with file:
-            file.write(to_toml(config, command).encode())
+            file.write(text)
     except OSError as error:
         claim.unlink()
         raise BadRequest(f"{beyond}{error.strerror}") from None

@@ -38,7 +38,7 @@ def stream_name(data: str) -> str:
 
 def set_name(data: str, test: str) -> str:
     """A stream and one of its test sets, as what they are."""
-    return stream_name(data) + ("" if test in ("clean", "original") else f", {test}")
+    return stream_name(data) + ("" if test in ("clean", "original", "test") else f", {test}")
 
 
 def suffix(found: Found, data: str) -> str:

@@ -28,7 +28,7 @@ def kappa_series(config: DropTopConfig, classes: list[str], tasks: list[list[int
         if task >= len(starts) and not own:
             continue  # has not arrived yet
         start = min([*starts[task:task + 1], *(step for step, _ in own)])
-        steps, values = zip((start, config.kappa_0), *own)
+        steps, values = zip((start, config.start), *own)
         curves[names[group]] = [*steps, last], [*values, values[-1]]
     return curves
 

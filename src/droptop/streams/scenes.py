@@ -120,16 +120,19 @@ class Scenes:
 
 
 def foreground(file: Image.Image) -> Mask:
-    """Where a mask's own values are not 0: those of a palette are its numbers, a colour is 0 where it is black, and an
-    alpha channel goes before colours unless it is opaque throughout."""
+    """Where a mask's own values are not 0: a colour is 0 where it is black; of a palette without black the numbers
+    count. An alpha channel goes before all of them unless it is opaque throughout."""
+    if "transparency" in file.info or file.mode == "LA":
+        file = file.convert("RGBA")
+    if file.mode == "P":
+        colours = np.asarray(file.convert("RGB")).any(-1)
+        return np.asarray(file) != 0 if colours.all() else np.asarray(colours)
     values = np.asarray(file)
-    if values.ndim == 2:
-        return values != 0
-    if file.mode in ("RGBA", "LA"):
-        values, alpha = values[..., :-1], values[..., -1]
+    if file.mode == "RGBA":
+        values, alpha = values[..., :3], values[..., 3]
         if (alpha < 255).any():
             return np.asarray(alpha != 0)
-    return np.asarray(values.any(-1))
+    return np.asarray(values.any(-1)) if values.ndim == 3 else values != 0
 
 
 def read_boxes(home: Path) -> dict[str, Box]:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 import torch
 from torch import Tensor
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, is_text
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 HELD_OUT = 0.2
@@ -70,7 +70,7 @@ def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[st
     except OSError as error:
         raise BadRequest(f"{folder}: {error.strerror}") from None
     for name in names:
-        if not name.isprintable() and name != os.fsencode(name).decode("utf-8", "replace"):
+        if not is_text(name):
             raise BadRequest(f"{folder} holds a name that is not in UTF-8: {os.fsencode(name)!r}")
     return names
 

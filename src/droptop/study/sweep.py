@@ -135,8 +135,9 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
     except OSError as error:
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     with held(out):
-        if study_file is not None and study_file.resolve() != (out / "study.toml").resolve():
-            write_atomic(out / "study.toml", settled(study_file).encode())
+        kept = out / "study.toml"
+        if study_file is not None and (not kept.exists() or settled(study_file) != kept.read_text("utf-8")):
+            write_atomic(kept, settled(study_file).encode())
         behind = cache(files_behind)
         runs = {prepare(out, config, watcher.note, behind): config for config in configs}
         index = Index(out, writes=True, note=watcher.note)

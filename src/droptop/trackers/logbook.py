@@ -61,7 +61,7 @@ class Logbook:
         self.tell("hyperparameters", options | {"seed": self.seed})
         droptop = self.config.droptop
         if droptop is not None and droptop.drop == "adaptive":
-            start = droptop.kappa_0
+            start = droptop.start
             self.tell("scalars", 0, {f"kappa/{group}": start for group in self.groups})
         for line in read_metrics(self.run, self.seed):
             self.line(line)

@@ -98,7 +98,7 @@ def pairs(found: Found, data: str, method: str) -> dict[int, Agreement]:
         ends = [0] + [line["step"] for line in one if line.get("task_end")]
         decided = sum(len(groups) * decisions(start, one[-1]["step"], intensity.period, intensity.history)
                       for start, groups in zip(ends, result["tasks"]))
-        counted[seed] = agreement(changes(one), changes(two), droptop.kappa_0, decided)
+        counted[seed] = agreement(changes(one), changes(two), droptop.start, decided)
     return counted
 
 
@@ -141,7 +141,7 @@ def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
 
     config, result = found.scope.config(cells[0]), found.of(cells[0])[seed]
     assert config.droptop is not None
-    first = config.droptop.kappa_0
+    first = config.droptop.start
     taught = [(group, task) for task, groups in enumerate(result["tasks"]) for group in groups][:MOST]
     across = -(-len(taught) // 2)
     figure, axes = plt.subplots(2, across, figsize=(2.1 * across + 0.6, 3.6), sharex=True, sharey=True, squeeze=False,

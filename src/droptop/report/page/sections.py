@@ -196,7 +196,7 @@ def thinned(steps: np.ndarray, values: np.ndarray) -> Iterable[tuple[int, float]
 def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
     begun = list(both[-1].seeds.values())
     chosen = [own for own in begun if own.result] or begun  # the mean goes as far as the shortest
-    seeds = [lines for own in chosen if (lines := [line for line in own.lines if "dropped" in line])]
+    seeds = [own.lines for own in chosen if any("dropped" in line for line in own.lines)]
     if not seeds:
         return None
     series = {"dropped cells on the shortcut": "share", "by chance": "chance"}
