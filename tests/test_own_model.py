@@ -157,6 +157,18 @@ def test_gss_refuses_weights_that_layers_share():
         feed(learner, toy_batches(1))
 
 
+def test_gss_refuses_layers_whose_rows_are_no_samples():
+    class Crossed(Mixing):
+        def forward(self, x):
+            return x + self.mix(x.permute(2, 3, 0, 1)).permute(2, 3, 0, 1)
+
+    model = ResNet()
+    model.bn1 = nn.Sequential(model.bn1, Crossed(model.bn1.num_features))
+    learner = make_learner("gss", SPEC, model=model, **NAMES, memory=40, memory_batch=4)
+    with pytest.raises(BadRequest, match="keep the samples of a batch apart"):
+        feed(learner, toy_batches(1))
+
+
 def reflected():
     model = ResNet()
     model.conv1.padding_mode = "reflect"

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from droptop.engine.shortcut import shortcut_share
+from droptop.report.series import shortcut_series
 
 
 def test_share_by_hand():
@@ -14,3 +15,10 @@ def test_share_by_hand():
     mask[0, 0, 1] = 0
     assert shortcut_share(mask, shortcut)[0] == pytest.approx(0.75)
     assert shortcut_share(torch.ones(1, 2, 2), shortcut).isnan().all()  # nothing was dropped
+
+
+def test_steps_in_which_nothing_was_dropped_have_no_part_in_the_mean():
+    one = [{"dropped": {"share": 0.2}}, {}, {}, {"dropped": {"share": 0.6}}]
+    two = [{"dropped": {"share": 0.4}}, {}, {}, {}]
+    steps, values = shortcut_series([one, two], "share", window=2)
+    assert (steps.tolist(), values.tolist()) == ([2, 4], pytest.approx([30.0, 60.0]))

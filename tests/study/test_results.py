@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import ttest_rel
 
 from droptop import BadRequest
+from droptop.report.tables import averaged_over
 from droptop.results.compare import holm
-from droptop.study.results import also_varied, averaged_over, export, rows
+from droptop.study.results import also_varied, export, rows
 
 
 def values(seeds=6):

@@ -22,7 +22,7 @@ from droptop.results.folder import is_locked, seed_folder
 from droptop.study import sweep as study
 from droptop.study.index import Index
 from droptop.study.local import local
-from droptop.study.results import FIGURES, also_varied, averaged_over, export, rows
+from droptop.study.results import FIGURES, also_varied, export, rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,8 +208,8 @@ def results(args: list[str], console: Console) -> int:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
     console.print(tables.study_table(found, by))
     if varied := also_varied(values, by):
-        console.print(f"{averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart", highlight=False,
-                      markup=False, soft_wrap=True)
+        console.print(f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
+                      highlight=False, markup=False, soft_wrap=True)
     if options.export is not None:
         export(found, options.export)
     return 0

@@ -10,16 +10,17 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from droptop.config import Config
+from droptop.engine.signals import deaf, interruptible
 from droptop.engine.together import Together
 from droptop.engine.train import Interrupted, Progress, SeedRun
 from droptop.errors import BadRequest, DroptopError, WorkerDied
@@ -266,35 +267,6 @@ class Pool:
             if worker.process.is_alive():
                 worker.process.kill()
             worker.process.join()
-
-
-@contextmanager
-def deaf() -> Iterator[None]:
-    """What is started here ignores Ctrl-C until it says otherwise."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does."""
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def run_jobs(jobs: Sequence[Job], listener: Listener, threads: int,

@@ -106,6 +106,16 @@ def answer(comparison: dict[str, Any]) -> list[str]:
     return lines
 
 
+def listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def averaged_over(varied: Sequence[str]) -> str:
+    """What is said of options that a group of runs does not have in common."""
+    return f"{listed(varied)} {'varies' if len(varied) == 1 else 'vary'} as well and " \
+           f"{'is' if len(varied) == 1 else 'are'} averaged over"
+
+
 def study_table(rows: list[dict[str, Any]], by: Sequence[str]) -> Table:
     """A row a group, test set and figure; what debiasing changes where that can be said."""
     table = Table(*by, "test", "", "n", "mean ± error", "to none", "95% interval", "p", "p (Holm)",

@@ -69,13 +69,12 @@ def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
 def settled(path: Path) -> str:
     """A study's text, which asks for the same from whatever folder it is read: as it is where it names no place, or
     does by a whole path."""
-    parts = tables_of(path)
-    here = [placed(part) for part in (parts[0], *parts[1], *parts[2])]
-    if here == [parts[0], *parts[1], *parts[2]]:
+    top, own, also = tables_of(path)
+    parts = [("", top), *(("\n[[grid]]\n", part) for part in own), *(("\n[[also]]\n", part) for part in also)]
+    if all(placed(part) == part for _, part in parts):
         return path.read_text("utf-8")
-    heads = ["", *("\n[[grid]]\n" for _ in parts[1]), *("\n[[also]]\n" for _ in parts[2])]
-    return "".join(head + "".join(as_toml(name, value) + "\n" for name, value in part.items())
-                   for head, part in zip(heads, here))
+    return "".join(head + "".join(as_toml(name, value) + "\n" for name, value in placed(part).items())
+                   for head, part in parts)
 
 
 def placed(part: Grid) -> Grid:

@@ -13,7 +13,8 @@ import time
 from collections import deque
 from typing import Any
 
-from droptop.engine.pool import Failure, interruptible, prepare
+from droptop.engine.pool import Failure, prepare
+from droptop.engine.signals import interruptible
 from droptop.engine.together import Together
 from droptop.engine.train import Interrupted
 from droptop.errors import BadRequest, WorkerDied

@@ -4,7 +4,8 @@ out of time is submitted once more and goes on from its last checkpoint, which i
 from pathlib import Path
 from typing import Any
 
-from droptop.engine.pool import Failure, interruptible
+from droptop.engine.pool import Failure
+from droptop.engine.signals import interruptible
 from droptop.errors import BadRequest, WorkerDied
 from droptop.study.on_ray import run_pack
 from droptop.study.sweep import Driver, Engine, Pack

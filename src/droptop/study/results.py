@@ -25,6 +25,12 @@ def option(name: str, known: Iterable[str]) -> str:
     return found[0]
 
 
+def options_of(values: Sequence[Value], by: Sequence[str]) -> tuple[set[str], list[str]]:
+    """The options that runs can be told apart by, and those of them that `by` names."""
+    known = {path for value in values for path in value} - {"run", "seed", "test", "figure", "value", *FREE}
+    return known, [option(name, known) for name in by]
+
+
 def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FIGURES,
          tests: Sequence[str] = ()) -> list[dict[str, Any]]:
     """A row for every group, test set and figure. Where something is debiased, also its difference to the same runs
@@ -33,8 +39,7 @@ def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FI
     Cells of one seed are not independent: where a group holds several, under options that it is not grouped by, their
     mean stands for that seed, and n counts seeds.
     """
-    known = {path for value in values for path in value} - {"run", "seed", "test", "figure", "value", *FREE}
-    paths = [option(name, known) for name in by]
+    _, paths = options_of(values, by)
     plain = {twin(value): value["value"] for value in values if value.get("debias") == "none"}
     groups: dict[tuple[Any, ...], list[Value]] = {}
     for value in values:
@@ -77,8 +82,7 @@ def place(part: Any) -> tuple[int, float, str]:
 
 def also_varied(values: Sequence[Value], by: Sequence[str]) -> list[str]:
     """Options that differ within a group of runs."""
-    known = {path for value in values for path in value} - {"run", "seed", "test", "figure", "value", *FREE}
-    paths = [option(name, known) for name in by]
+    known, paths = options_of(values, by)
     groups: dict[tuple[Any, ...], dict[str, set[str]]] = {}
     for value in values:
         seen = groups.setdefault(tuple(value.get(path) for path in paths), {})
@@ -86,13 +90,6 @@ def also_varied(values: Sequence[Value], by: Sequence[str]) -> list[str]:
             seen.setdefault(path, set()).add(str(value[path]))
     varied = {path for seen in groups.values() for path, found in seen.items() if len(found) > 1}
     return sorted(path.rpartition(".")[2] for path in varied)
-
-
-def averaged_over(varied: Sequence[str]) -> str:
-    """What is said of them."""
-    *most, last = varied
-    return f"{', '.join(most)} and {last} vary as well and are averaged over" if most else (
-        f"{last} varies as well and is averaged over")
 
 
 def twin(value: Value) -> tuple[Any, ...]:

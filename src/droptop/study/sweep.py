@@ -136,8 +136,9 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     with held(out):
         kept = out / "study.toml"
-        if study_file is not None and (not kept.exists() or settled(study_file) != kept.read_text("utf-8")):
-            write_atomic(kept, settled(study_file).encode())
+        text = None if study_file is None else settled(study_file).encode()
+        if text is not None and not (kept.exists() and kept.read_bytes() == text):
+            write_atomic(kept, text)
         behind = cache(files_behind)
         runs = {prepare(out, config, watcher.note, behind): config for config in configs}
         index = Index(out, writes=True, note=watcher.note)

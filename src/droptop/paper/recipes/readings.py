@@ -178,5 +178,5 @@ def quote(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean |
 RECIPES = (
     Recipe("readings", "Beyond the paper", "readings of it varied one at a time for both arms: which of them matter?",
            show, study, methods=REPLAY, data=("split-cifar10", "split-tiny-imagenet9"),
-           takes="35 min on an H200 (estimate)"),
+           takes="45 min on an H200 (estimate)"),
 )

@@ -13,7 +13,7 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     summary = summarise(arm.config, arm.run, done)
     means = [f"{tables.mean_error(figures['A_avg'])}% on {test}" for test, figures in summary["tests"].items()]
     debias = f" with {arm.name}" if arm.name != "none" else ""
-    page.headline = f"{summary['method']}{debias} reaches an average accuracy of {listed(means)}."
+    page.headline = f"{summary['method']}{debias} reaches an average accuracy of {tables.listed(means)}."
     page.findings = [f"{counted(len(done), 'seed')}; mean ± standard error where there are several"]
     rows: list[Row] = [[test, seed, value] for test, figures in summary["tests"].items()
                        for seed, value in zip(done, figures["A_avg"])]
@@ -56,19 +56,15 @@ def sentence(debias: str, method: str, data: str, words: dict[str, str]) -> str:
     by_word: dict[str, list[str]] = {}
     for test, word in words.items():
         by_word.setdefault(word, []).append(test)
-    parts = [f"{verb} {method} on {listed(by_word[word])}" for word, verb in (("better", "helps"), ("worse", "hurts"))
-             if word in by_word]
+    parts = [f"{verb} {method} on {tables.listed(by_word[word])}"
+             for word, verb in (("better", "helps"), ("worse", "hurts")) if word in by_word]
     if not parts:
         if "no significant difference" in by_word:
             return f"No significant difference between {method} with {debias} and without on {data}."
         return f"One seed cannot tell whether {debias} helps {method} on {data}."
-    rest = [f"no significant difference on {listed(tests)}" for word, tests in by_word.items()
+    rest = [f"no significant difference on {tables.listed(tests)}" for word, tests in by_word.items()
             if word == "no significant difference"]
     return f"On {data}, {debias} {', and '.join(parts)}{'; ' + rest[0] if rest else ''}."
-
-
-def listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def counted(number: int, what: str) -> str:

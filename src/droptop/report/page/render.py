@@ -26,9 +26,10 @@ def describe(folder: Path, again: str) -> Page:
     """What a run, a comparison or a study found; `again` is the command that makes it anew."""
     if (folder / "study.toml").is_file():
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
-        return page_of_study(folder, again, (folder / "study.toml").read_text(), environment_of(runs))
+        return page_of_study(folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs))
     command, config = load(folder)
-    page = page_of_runs(command, config, folder, again, (folder / "config.toml").read_text(), environment_of([folder]))
+    text = (folder / "config.toml").read_text("utf-8")
+    page = page_of_runs(command, config, folder, again, text, environment_of([folder]))
     asked = config.fingerprint()
     if any(noted.get("asked", asked) != asked for noted in environments(folder)):
         page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")

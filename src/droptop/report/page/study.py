@@ -11,7 +11,7 @@ from droptop.report.page.looks import looks
 from droptop.results.compare import verdict
 from droptop.results.records import read_maps
 from droptop.study.index import Index
-from droptop.study.results import FIGURES, also_varied, averaged_over, rows, twin
+from droptop.study.results import FIGURES, also_varied, rows, twin
 from droptop.study.sweep import asked
 
 BY = ("data", "method", "debias")
@@ -33,7 +33,7 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
         return page
     found = rows(values, BY, FIGURES)
     if varied := also_varied(values, BY):
-        page.notes.insert(0, f"{averaged_over(varied)} here; `droptop results --by` tells them apart.")
+        page.notes.insert(0, f"{tables.averaged_over(varied)} here; `droptop results --by` tells them apart.")
     describe(page, [row for row in found if row["figure"] == "A_avg"])
     page.looks = look_at_a_pair(study, values, page.notes)
     if len(found) > MOST_ROWS:
