@@ -4,16 +4,19 @@ models does, each of which trains in one direction alone.
 Every class is decided on after 2 * p * l steps, again and again; a decision is up, down or none. The paper says that
 82.1% of the adjustments coincide and not whether decisions for none are counted, so both shares are given. What is
 recorded is kappa: a decision that leaves it where it is, such as up at the ceiling of gamma, counts as one for none.
+
+Most decisions are for none, so that two versions which have nothing in common agree on many of them. Beside each share
+therefore stands the same of one model and a reference of another seed: what is alike there is alike by chance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from droptop.paper import quoted
 from droptop.paper.claims import about, stream_name, suffix, unquoted
-from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Table, Value
-from droptop.paper.found import Found, difference, mean
+from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Mean, Table, Value
+from droptop.paper.found import Found, Series, difference, mean
 from droptop.paper.recipe import Block, Cell, Recipe, Scope
 
 if TYPE_CHECKING:
@@ -29,9 +32,11 @@ MEANING = (
     "Percent, mean ± standard error over n seeds. Decisions are up, down or none, one a class every 2 p l steps from "
     "the first probe after it arrives; whether the paper's 82.1% counts those for none it does not say. With kappa_0 = "
     "gamma, the default, a class starts at the ceiling: a decision to go up from there changes nothing, and is counted "
-    "as one for none.")
+    "as one for none. By chance: one model of each seed and the references of all other seeds. Differences are to "
+    "chance and, of A_avg, to one model; paired by seed, with 95% intervals and two-sided p-values, **bold** where "
+    "p < 0.05.")
 
-Changes = dict[tuple[int, str], float]  # kappa by step and class, where it changed
+Changes = dict[tuple[int, str], float]  # kappa by step (or decision) and class, where it changed
 
 
 class Agreement(NamedTuple):
@@ -53,6 +58,12 @@ class Agreement(NamedTuple):
 def changes(lines: Sequence[dict[str, Any]]) -> Changes:
     """Every change of kappa in a metrics.jsonl."""
     return {(line["step"], group): kappa for line in lines for group, kappa in line.get("kappa", {}).items()}
+
+
+def numbered(moved: Changes, arrival: dict[str, int], every: int) -> Changes:
+    """The same by decision instead of step. A class is first decided on when the memory has held it for long enough, a
+    few steps earlier or later from seed to seed."""
+    return {((step - arrival.get(group, 0)) // every, group): kappa for (step, group), kappa in moved.items()}
 
 
 def directions(moved: Changes, first: float) -> dict[tuple[int, str], bool]:
@@ -84,22 +95,40 @@ def study(scope: Scope) -> list[Block]:
     return [{"data": scope.data, "method": scope.methods} | arm for arm in (ONE, TWO)]
 
 
-def pairs(found: Found, data: str, method: str) -> dict[int, Agreement]:
-    """The agreement of every seed that both versions have."""
-    cells = [{"data": data, "method": method} | arm for arm in (ONE, TWO)]
-    droptop = found.scope.config(cells[0]).droptop
+def total(several: Iterable[Agreement]) -> Agreement:
+    """Their counts, added up."""
+    return Agreement(*map(sum, zip(*several)))
+
+
+def pairs(found: Found, data: str, method: str) -> tuple[dict[int, Agreement], dict[int, Agreement]]:
+    """The agreement of both versions of a seed, of every seed that both have; and that of one model with the reference
+    of all other seeds whose classes come in the same order."""
+    one, two = ({"data": data, "method": method} | arm for arm in (ONE, TWO))
+    droptop = found.scope.config(one).droptop
     assert droptop is not None
-    intensity = droptop.intensity
-    counted = {}
-    for seed, result in found.of(cells[0]).items():
-        if seed not in found.of(cells[1]):
-            continue
-        one, two = (found.lines(cell, seed) for cell in cells)
-        ends = [0] + [line["step"] for line in one if line.get("task_end")]
-        decided = sum(len(groups) * decisions(start, one[-1]["step"], intensity.period, intensity.history)
-                      for start, groups in zip(ends, result["tasks"]))
-        counted[seed] = agreement(changes(one), changes(two), droptop.start, decided)
-    return counted
+    period, history = droptop.intensity.period, droptop.intensity.history
+    tasks = {seed: result["tasks"] for seed, result in found.of(one).items() if seed in found.of(two)}
+    made: dict[int, tuple[int, list[Changes]]] = {}  # by seed: decisions, and the changes of either version
+    for seed in tasks:
+        lines = [found.lines(cell, seed) for cell in (one, two)]
+        ends = [0] + [line["step"] for line in lines[0] if line.get("task_end")]
+        arrival = {str(group): start for start, groups in zip(ends, tasks[seed]) for group in groups}
+        decided = sum(decisions(start, ends[-1], period, history) for start in arrival.values())
+        made[seed] = decided, [numbered(changes(own), arrival, 2 * period * history) for own in lines]
+    same, others = {}, {}
+    for seed, (decided, (own, _)) in made.items():
+        by_seed = {other: agreement(own, reference, droptop.start, decided)
+                   for other, (_, (_, reference)) in made.items() if tasks[other] == tasks[seed]}
+        same[seed] = by_seed.pop(seed)
+        if by_seed:
+            others[seed] = total(by_seed.values())
+    return same, others
+
+
+def shares(counted: dict[int, Agreement], of: str) -> Series:
+    """By seed, of decisions or of changes, where there are any."""
+    every = {seed: getattr(own, of) for seed, own in counted.items()}
+    return {seed: share for seed, share in every.items() if share is not None}
 
 
 def show(found: Found) -> list[Exhibit]:
@@ -108,28 +137,34 @@ def show(found: Found) -> list[Exhibit]:
     notes = [MEANING]
     for data in found.scope.data:
         for method in found.scope.methods:
-            counted = pairs(found, data, method)
+            counted, others = pairs(found, data, method)
             cells = [{"data": data, "method": method} | arm for arm in (ONE, TWO)]
             test = next(iter(found.tests(cells[0])), "clean")
-            shares = [{seed: share for seed, own in counted.items() if (share := getattr(own, name)) is not None}
-                      for name in ("of_decisions", "of_changes")]
             one, two = (found.series(cell, test, "A_avg") for cell in cells)
             quotes = about([(data, test)], OF_PAPER)
             share, of_one, of_two = QUOTED if quotes else (None, None, None)
             notes.append(ITALICS if quotes else unquoted([(data, test)], OF_PAPER))
-            made = mean({seed: float(own.changes) for seed, own in counted.items()})
-            rows += [[stream_name(data), "decisions alike, of all", share, mean(shares[0]), len(shares[0]), None],
-                     ["", "changes alike, of those that either made", None, mean(shares[1]), len(shares[1]), None],
-                     ["", "changes that either made, a seed", None, made, made.n, None],
-                     ["", f"A_avg of one model ({test})", of_one, mean(one), len(one), None],
-                     ["", f"A_avg of two ({test})", of_two, mean(two), len(two), difference(one, two)]]
+            made = {seed: float(own.changes) for seed, own in counted.items()}
+            decided, by_luck = (shares(of, "of_decisions") for of in (counted, others))
+            moved, moved_by_luck = (shares(of, "of_changes") for of in (counted, others))
+            lines: list[tuple[str, Mean | None, Series, Series | None]] = [  # what, quoted, here, held against
+                ("decisions alike, of all", share, decided, by_luck),
+                ("by chance", None, by_luck, None),
+                ("changes alike, of those that either made", None, moved, moved_by_luck),
+                ("by chance", None, moved_by_luck, None),
+                ("changes that either made, a seed", None, made, None),
+                (f"A_avg of one model ({test})", of_one, one, None),
+                (f"A_avg of two ({test})", of_two, two, one)]
+            rows += [["" if number else stream_name(data), what, said, mean(own), len(own),
+                      None if against is None else difference(against, own)]
+                     for number, (what, said, own, against) in enumerate(lines)]
             if counted:
                 seed = min(counted)
                 figures.append(Figure(f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the "
                                       "reference of two", partial(histories, found, cells, seed),
                                       suffix=suffix(found, data)))
     columns = (Column("stream", "label"), Column("figure", "label"), Column("paper", "quoted"), Column("here"),
-               Column("n"), Column("two models minus one: here"))
+               Column("n"), Column("difference: here"))
     return [Table("One model against the two-model reference", columns, rows, notes), *figures]
 
 
