@@ -33,6 +33,18 @@ def test_what_is_averaged_over_is_said():
     assert averaged_over(["gamma", "lr"]) == "gamma and lr vary as well and are averaged over"
 
 
+def test_a_row_a_seed():
+    data = values(seeds=3)
+    found = rows(data, ["debias", "lr", "seed"])
+    assert [(row["lr"], row["seed"], row["mean"]) for row in found if row["debias"] == "none"] == [
+        (value["learner.lr"], value["seed"], value["value"]) for value in data if value["debias"] == "none"]
+    assert {(row["n"], row["p"], row["error"]) for row in found} == {(1, None, None)}
+    plain, debiased = (next(row for row in found if (row["debias"], row["lr"], row["seed"]) == (arm, 0.1, 2))
+                       for arm in ("none", "droptop"))
+    assert debiased["diff"] == pytest.approx(debiased["mean"] - plain["mean"])
+    assert also_varied(data, ["data", "debias", "lr"]) == []
+
+
 def test_groups_and_paired_differences():
     data = values()
     found = {(row["debias"], row["lr"]): row for row in rows(data, ["debias", "lr"])}

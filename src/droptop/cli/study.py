@@ -178,7 +178,7 @@ def study_status(folder: Path, console: Console) -> int:
 class ResultsOptions:
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
     by: str = "data,method,debias"
-    """Options to group by, separated by commas."""
+    """Options to group by, separated by commas; with seed among them, a row a seed."""
     figures: str = ",".join(FIGURES)
     """Figures to show, separated by commas."""
     tests: str = ""

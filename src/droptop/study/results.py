@@ -21,13 +21,13 @@ def option(name: str, known: Iterable[str]) -> str:
     wanted, names = name.replace("-", "_"), list(known)
     found = [path for path in names if path == wanted or path.endswith("." + wanted)]
     if len(found) != 1:
-        raise BadRequest(f"--by takes options of the study's runs, such as data, method, debias or lr, not {name}")
+        raise BadRequest(f"--by takes options of the study's runs, such as data, debias, lr or seed, not {name}")
     return found[0]
 
 
 def options_of(values: Sequence[Value], by: Sequence[str]) -> tuple[set[str], list[str]]:
-    """The options that runs can be told apart by, and those of them that `by` names."""
-    known = {path for value in values for path in value} - {"run", "seed", "test", "figure", "value", *FREE}
+    """What cells can be told apart by, their seeds among it, and those of it that `by` names."""
+    known = {path for value in values for path in value} - {"run", "test", "figure", "value", *FREE}
     return known, [option(name, known) for name in by]
 
 
@@ -86,7 +86,7 @@ def also_varied(values: Sequence[Value], by: Sequence[str]) -> list[str]:
     groups: dict[tuple[Any, ...], dict[str, set[str]]] = {}
     for value in values:
         seen = groups.setdefault(tuple(value.get(path) for path in paths), {})
-        for path in known & value.keys():
+        for path in (known - {"seed"}) & value.keys():
             seen.setdefault(path, set()).add(str(value[path]))
     varied = {path for seen in groups.values() for path, found in seen.items() if len(found) > 1}
     return sorted(path.rpartition(".")[2] for path in varied)
