@@ -29,7 +29,7 @@ NO_DEBIAS = "none"
 # What no result depends on.
 FREE = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds", "log")
 # Options younger than runs that people have, and what those did: at these values a run is still the same run.
-LATER = {"droptop.attention_norm": "batch"}
+LATER = {"droptop.attention_norm": "batch", "stream.hold_out": 0.0}
 SECTIONS = ("stream", "net", "learner", "droptop")
 PLACES = ("data", "method", "root", "weights")  # options that may name a file or folder
 

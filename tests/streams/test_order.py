@@ -230,3 +230,45 @@ def test_extreme_noise():
 def test_impossible_values(option, wrong):
     with pytest.raises(BadRequest, match=f"--{option.replace('_', '-')} takes"):
         toy_stream(**{option: wrong})
+
+
+# -- Kept back --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_held_out_is_tested_on_and_never_learned():
+    streams = [toy_stream(seed, hold_out=20, imbalance=imbalance, drop_last=False) for seed, imbalance in
+               ((0, 1), (1, 1), (2, 8))]
+    for stream in streams:
+        [(name, held)] = stream.tests.items()
+        assert name == "held-out"
+        assert held.y.bincount().tolist() == [10] * 6  # a fifth of every class's 50
+        assert torch.equal(stream.train.y[held.x.flatten().long()], held.y)
+        assert not set(held.x.flatten().tolist()) & set(arrived(stream))
+    assert [len(arrived(stream)) for stream in streams[:2]] == [6 * 40] * 2
+    assert torch.equal(streams[0].tests["held-out"].x, streams[2].tests["held-out"].x)  # whatever the seed
+    tail = streams[2].train.y[torch.tensor(arrived(streams[2]))].bincount()
+    assert (tail.max().item(), tail.min().item()) == (40, 5)  # the ratio of what is learned
+
+
+def test_held_out_rows_of_a_disk_stay_there():
+    samples = toy_stream().train
+    disk = Stream("toy", Spec((1, 1, 1), NAMES), Elsewhere(samples), {}, StreamConfig(tasks=3, hold_out=10), 0)
+    memory = toy_stream(hold_out=10)
+    held, expected = disk.tests["held-out"], memory.tests["held-out"]
+    assert not isinstance(held, Samples)
+    assert torch.equal(held.y, expected.y)
+    assert torch.equal(held[torch.tensor([3, 0])].x, expected.x[[3, 0]])
+    assert len(held) == len(expected) == 30
+
+
+def test_nothing_held_out_is_the_stream_itself():
+    test = toy_stream().train
+    stream = Stream("toy", Spec((1, 1, 1), NAMES), test, {"clean": test}, StreamConfig(tasks=3, hold_out=0), 0)
+    assert list(stream.tests) == ["clean"]
+    assert not stream.held.any()
+
+
+@pytest.mark.parametrize("percent", [-1, 100, float("nan")])
+def test_percentages_that_cannot_be_held_out(percent):
+    with pytest.raises(BadRequest, match="--hold-out takes a percentage from 0 to below 100"):
+        StreamConfig(hold_out=percent)

@@ -8,7 +8,7 @@ from scipy.stats import ttest_rel
 
 from droptop import BadRequest
 from droptop.report.tables import averaged_over
-from droptop.results.compare import holm
+from droptop.results.compare import compare, holm
 from droptop.study.results import also_varied, export, rows
 
 
@@ -31,6 +31,23 @@ def test_what_is_averaged_over_is_said():
     assert also_varied(values(), ["data", "debias", "lr"]) == []
     assert averaged_over(["lr"]) == "lr varies as well and is averaged over"
     assert averaged_over(["gamma", "lr"]) == "gamma and lr vary as well and are averaged over"
+
+
+def test_corrected_as_compare_corrects():
+    """The same runs as one comparison and as a study of it: the same p-values, corrected too."""
+    random = np.random.default_rng(1)
+    tests, figures = ("biased", "removed", "random"), ("A_avg", "A_last", "F_last")
+    arms = {arm: {test: {figure: (60 + random.normal(size=5)).tolist() for figure in figures} for test in tests}
+            for arm in ("none", "droptop")}
+    none, droptop = ({"data": "d", "method": "er", "debias": arm, "seeds": list(range(5)), "tests": own}
+                     for arm, own in arms.items())
+    study = [{"data": "d", "method": "er", "debias": arm, "seed": seed, "run": arm, "test": test, "figure": figure,
+              "value": value} for arm, own in arms.items() for test in tests for figure in figures
+             for seed, value in enumerate(own[test][figure])]
+    effects = compare(none, droptop)["effects"]
+    for row in rows(study, ["debias"]):
+        if row["debias"] == "droptop":
+            assert row["p_holm"] == pytest.approx(effects[row["test"]][row["figure"]]["p_holm"])
 
 
 def test_a_row_a_seed():

@@ -119,7 +119,7 @@ def averaged_over(varied: Sequence[str]) -> str:
 def study_table(rows: list[dict[str, Any]], by: Sequence[str]) -> Table:
     """A row a group, test set and figure; what debiasing changes where that can be said."""
     table = Table(*by, "test", "", "n", "mean ± error", "to none", "95% interval", "p", "p (Holm)",
-                  title="percent; differences are paired by seed, p-values corrected for all rows (Holm)")
+                  title="percent; differences are paired by seed, p (Holm) is corrected for those of one figure")
     for row in rows:
         error = "" if row["error"] is None else f" ± {row['error']:.1f}"
         effect = ["", "", "", ""]

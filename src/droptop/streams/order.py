@@ -1,4 +1,5 @@
-"""What arrives when, and under which label: classes in tasks, long tails, blurred borders, noisy labels.
+"""What arrives when, and under which label: classes in tasks, what is kept back, long tails, blurred borders, noisy
+labels.
 
 Every function draws from a generator of its own, named by the seed and by what it decides. Switching one option on
 leaves what the others decide as it was; with all of them off a stream is its classes in tasks, shuffled.
@@ -50,6 +51,18 @@ def split_classes(classes: tuple[str, ...], tasks: int, class_order: str, split:
 
 
 # -- Samples ----------------------------------------------------------------------------------------------------------
+
+
+def held_out(y: Tensor, percent: float) -> Tensor:
+    """N: is this row kept back? So many percent of every class, at least one row; the same ones whatever the seed, so
+    that nothing that is chosen by them was learned by another seed."""
+    held = torch.zeros(len(y), dtype=torch.bool)
+    if percent:
+        for label in y.unique().tolist():
+            rows = (y == label).nonzero()[:, 0]
+            shuffled = torch.randperm(len(rows), generator=generator(0, "hold out", label))
+            held[rows[shuffled[: max(1, round(len(rows) * percent / 100))]]] = True
+    return held
 
 
 def long_tailed(y: Tensor, tasks: Tasks, ratio: float, seed: int) -> Tensor:

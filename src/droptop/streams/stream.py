@@ -14,8 +14,10 @@ from torch import Tensor
 
 from droptop.errors import BadBatch, BadRequest, require
 from droptop.rng import generator
-from droptop.streams.order import blurred, long_tailed, noisy_labels, split_classes
+from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
 from droptop.streams.prefetch import prefetch
+
+HELD_OUT = "held-out"  # the test set of training images that are kept back
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,24 @@ class Source(Protocol):
     def __getitem__(self, rows: Tensor) -> Samples: ...
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a source, which stay where they are."""
+
+    source: Source
+    rows: Tensor
+
+    @property
+    def y(self) -> Tensor:
+        return self.source.y[self.rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Tensor) -> Samples:
+        return self.source[self.rows[rows]]
+
+
 class Batch(NamedTuple):
     x: Tensor
     y: Tensor
@@ -97,6 +117,9 @@ class StreamConfig:
     """Percent of a task's training labels that are wrong: another class of that task, all alike."""
     blurry: float = 0.0
     """Percent of each task's samples that swap places with samples of other tasks, as in i-Blurry."""
+    hold_out: float = 0.0
+    """Percent of each class's training images that are kept back, and tested on instead of the test sets: to choose
+    other options by."""
     batch: int = 32
     """Samples a step."""
     drop_last: bool = True
@@ -107,6 +130,7 @@ class StreamConfig:
         require(1 <= self.imbalance < float("inf"), "imbalance", "a ratio from 1", self.imbalance)
         require(0 <= self.label_noise <= 100, "label_noise", "a percentage from 0 to 100", self.label_noise)
         require(0 <= self.blurry <= 100, "blurry", "a percentage from 0 to 100", self.blurry)
+        require(0 <= self.hold_out < 100, "hold_out", "a percentage from 0 to below 100", self.hold_out)
         require(self.batch >= 1, "batch", "a number of samples from 1", self.batch)
 
 
@@ -115,6 +139,10 @@ class Stream:
 
     def __init__(self, name: str, spec: Spec, train: Source, tests: Mapping[str, Source], config: StreamConfig,
                  seed: int, limit: int | None = None) -> None:
+        self.held = held_out(train.y, config.hold_out)
+        if config.hold_out:
+            rows = self.held.nonzero()[:, 0]
+            tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Rows(train, rows)}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
         for part, source in (("training images", train), *((f"test set {test}", one) for test, one in tests.items())):
@@ -133,8 +161,9 @@ class Stream:
     @cached_property
     def own(self) -> list[Tensor]:
         """For each task the rows of its classes in `train`, as many as arrive, shuffled."""
-        kept = long_tailed(self.train.y, self.tasks, self.config.imbalance, self.seed)
-        rows = [(torch.isin(self.train.y, torch.tensor(classes)) & kept).nonzero()[:, 0] for classes in self.tasks]
+        left = (~self.held).nonzero()[:, 0]
+        left = left[long_tailed(self.train.y[left], self.tasks, self.config.imbalance, self.seed)]
+        rows = [left[torch.isin(self.train.y[left], torch.tensor(classes))] for classes in self.tasks]
         shuffled = [r[torch.randperm(len(r), generator=generator(self.seed, "order", t))] for t, r in enumerate(rows)]
         return [r[: self.limit] for r in shuffled]
 

@@ -34,7 +34,8 @@ def options_of(values: Sequence[Value], by: Sequence[str]) -> tuple[set[str], li
 def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FIGURES,
          tests: Sequence[str] = ()) -> list[dict[str, Any]]:
     """A row for every group, test set and figure. Where something is debiased, also its difference to the same runs
-    without (same options and seed); p_holm is corrected for all comparisons in these rows (Holm, 1979).
+    without (same options and seed); p_holm is corrected for all comparisons of that figure (Holm, 1979), as `compare`
+    has it.
 
     Cells of one seed are not independent: where a group holds several, under options that it is not grouped by, their
     mean stands for that seed, and n counts seeds.
@@ -60,8 +61,10 @@ def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FI
         row |= {"cells": len(members), "pairs": len(differences), "diff": effect["diff"], "low": low, "high": high,
                 "p": effect["p"]}
         found.append(row)
-    for row, corrected in zip(found, holm([row["p"] for row in found])):
-        row["p_holm"] = corrected
+    for figure in figures:
+        family = [row for row in found if row["figure"] == figure]
+        for row, corrected in zip(family, holm([row["p"] for row in family])):
+            row["p_holm"] = corrected
     return found
 
 

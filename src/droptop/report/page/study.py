@@ -76,8 +76,8 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
             page.headline = f"No significant difference in any of {counted(len(effects), 'comparison')}."
         else:
             page.headline = "One seed cannot tell whether debiasing helps."
-        page.findings = ["points of A_avg, paired by seed; p-values corrected by Holm's method for every row of the "
-                         "table below"]
+        page.findings = ["points of A_avg, paired by seed; p-values corrected by Holm's method for the number of these "
+                         "comparisons"]
         sets: list[Row] = [[row["data"], label(row, row["debias"]), row["diff"], row["low"], row["high"],
                             row["p_holm"], word(row), row["pairs"]] for row in effects]
         page.answer = Section("answer", "The effect of debiasing", "Difference to the same runs without it, with its "
