@@ -78,8 +78,8 @@ def test_from_interruption_to_more_seeds(engine, tmp_path, capsys):
     assert len(asked(out)) == 6
     assert book.asked(out, "table1")["seeds"] == 3
 
-    assert paper("design", *SMALL, "--out", out) == 0  # another recipe: ER with DropTop is there
-    assert len(engine.ran) == 6 + 4
+    assert paper("ablation", *SMALL, "--methods", "er", "--out", out) == 0  # another recipe: ER with DropTop is there
+    assert len(engine.ran) == 6 + 6
 
 
 def test_what_is_there_is_shown_without_running(engine, tmp_path, capsys, monkeypatch):

@@ -51,6 +51,11 @@ def test_limit_takes_the_first_of_the_shuffled():
         toy_stream(limit=3)
 
 
+def test_channels_that_come_last_are_wondered_at():
+    with pytest.warns(UserWarning, match=r"channels, height and width: \(32, 32, 3\) are images of 32 channels"):
+        Spec((32, 32, 3), ("cat", "dog"))
+
+
 def test_class_orders():
     assert toy_stream().tasks == ((0, 1), (2, 3), (4, 5))
     assert toy_stream(class_order="5,0,1,2,4,3").tasks == ((5, 0), (1, 2), (4, 3))

@@ -32,6 +32,7 @@ Cell = dict[str, Any]  # one value each
 
 # What a quick look makes of every cell, unless a block says otherwise: three tasks of five steps, a narrow net.
 QUICK: dict[str, Any] = {"split": "0,1/2,3/4,5", "limit": 160, "width": 6, "memory": 100}
+DECIDES: dict[str, Any] = {"period": 1, "history": 2, "significance": 0.3}  # on intensities, in so few steps
 QUICK_VIT: dict[str, Any] = QUICK | {"width": 32, "depth": 5, "heads": 2, "input_size": 32, "weights": "random"}
 
 

@@ -162,7 +162,7 @@ def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, An
     curves = kappa_series(config.droptop, result["classes"], result["tasks"], lines)
     figure = kappa_curves(curves, lines) if len(curves) <= MOST_ROWS else kappa_map(curves, lines, config.droptop.gamma)
     shown = config.seeds[0] if seed is None else seed
-    figure.suptitle(f"{title}: kappa' of seed {shown}, percent of the first map", fontsize=10)
+    figure.suptitle(f"{title}, seed {shown}: kappa', percent of the first map dropped by attention", fontsize=10)
     return figure
 
 

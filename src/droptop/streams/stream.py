@@ -4,6 +4,7 @@
         ...
 """
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,9 @@ class Spec:
             raise BadRequest(f"classes must be one name or more, each another, not {names!r}")
         if len(self.shape) != 3 or min(self.shape) < 1:
             raise BadRequest(f"shape must be channels, height and width, not {self.shape}")
+        if self.shape[2] in (1, 3) and self.shape[0] > 4:
+            warnings.warn(f"shape is channels, height and width: {self.shape} are images of {self.shape[0]} channels",
+                          stacklevel=3)
 
 
 @dataclass(frozen=True)

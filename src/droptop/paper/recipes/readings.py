@@ -148,7 +148,7 @@ def dots(found: Found) -> "Drawing":
         line[0].set_title(set_name(data, test), loc="left")
     handles, labels = axes[0][0].get_legend_handles_labels()
     unique = dict(zip(labels, handles))
-    figure.legend(unique.values(), unique.keys(), loc="outside upper right", ncols=3, frameon=False)
+    figure.legend(unique.values(), unique.keys(), loc="outside upper right", ncols=4, frameon=False)
     return figure
 
 
@@ -170,9 +170,11 @@ def quote(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean |
     """The paper's figures of the same method, as dashed lines."""
     from droptop.report.figures import DEBIASED, PLAIN
 
-    for ax, one, colour in zip((arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED)):
+    for ax, one, colour, name in zip((arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED),
+                                     ("none", "DropTop", "DropTop")):
         if one is not None and one.mean is not None:
-            ax.vlines(one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1, label="paper (quoted)")
+            ax.vlines(one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1,
+                      label=f"{name}: paper (quoted)")
 
 
 RECIPES = (

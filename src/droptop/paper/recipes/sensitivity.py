@@ -35,14 +35,14 @@ SAID = ("The paper (appendix D, in words): accuracy is about the same for every 
 def study(scope: Scope) -> list[Block]:
     base = {"data": scope.data, "method": scope.methods}
     return [base | {"debias": "none"}, *(base | {"debias": "droptop"} | cell
-                                         for cells in VARIED.values() for cell in thinned(cells, scope).values())]
+                                         for symbol in VARIED for cell in values_of(symbol, scope).values())]
 
 
-def thinned(cells: dict[float, Cell], scope: Scope) -> dict[float, Cell]:
-    """All values; in a quick look the ends and the middle."""
-    values = list(cells)
-    kept = (values[0], values[len(values) // 2], values[-1]) if scope.quick else values
-    return {value: cells[value] for value in kept}
+def values_of(symbol: str, scope: Scope) -> dict[float, Cell]:
+    """All that are tried; in a quick look the ends and the default."""
+    cells = VARIED[symbol]
+    return {value: cells[value] for value in cells
+            if not scope.quick or value in (min(cells), DEFAULTS[symbol], max(cells))}
 
 
 def show(found: Found) -> list[Exhibit]:
@@ -54,7 +54,7 @@ def show(found: Found) -> list[Exhibit]:
             rows.append([f"{set_name(data, test)}, {METHODS[method]}", "none", "", mean(plain), len(plain), None, None])
             for symbol, cells in VARIED.items():
                 whole = found.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
-                for value, cell in thinned(cells, found.scope).items():
+                for value, cell in values_of(symbol, found.scope).items():
                     own = found.series(base | {"debias": "droptop"} | cell, test, "A_avg")
                     rows.append(["", symbol, f"{value:g}", mean(own), len(own), difference(plain, own),
                                  None if value == DEFAULTS[symbol] or not whole else difference(whole, own)])
@@ -89,6 +89,7 @@ def panels(found: Found, data: str, test: str) -> "Drawing":
         row[0].set_ylabel(f"{METHODS[method]}: A_avg (%)")
     for ax, symbol in zip(axes[-1], VARIED):
         ax.set_xlabel(symbol)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False)
     return figure
 
 
@@ -99,14 +100,14 @@ def panel(ax: "Axes", found: Found, base: Cell, test: str, symbol: str) -> None:
     if plain.mean is not None:
         error = plain.error or 0
         ax.axhspan(plain.mean - error, plain.mean + error, color=PLAIN, alpha=0.3, linewidth=0)
-        ax.axhline(plain.mean, color=PLAIN, linewidth=1)
-    cells = thinned(VARIED[symbol], found.scope)
+        ax.axhline(plain.mean, color=PLAIN, linewidth=1, label="without DropTop")
     means = {value: mean(found.series(base | {"debias": "droptop"} | cell, test, "A_avg"))
-             for value, cell in cells.items()}
+             for value, cell in values_of(symbol, found.scope).items()}
     there = {value: one for value, one in means.items() if one.mean is not None}
     ax.errorbar(np.array(list(there)), [one.mean for one in there.values()],  # type: ignore[arg-type]
-                [one.error or 0 for one in there.values()], color=DEBIASED, marker="o", markersize=3.5, capsize=2)
-    ax.axvline(DEFAULTS[symbol], color="black", linestyle="--", linewidth=0.8, alpha=0.4)
+                [one.error or 0 for one in there.values()], color=DEBIASED, marker="o", markersize=3.5, capsize=2,
+                label="DropTop")
+    ax.axvline(DEFAULTS[symbol], color="black", linestyle="--", linewidth=0.8, alpha=0.4, label="default")
 
 
 RECIPES = (

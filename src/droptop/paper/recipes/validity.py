@@ -17,7 +17,7 @@ from droptop.paper import quoted
 from droptop.paper.claims import about, stream_name, suffix, unquoted
 from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Mean, Table, Value
 from droptop.paper.found import Found, Series, difference, mean
-from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.recipe import DECIDES, Block, Cell, Recipe, Scope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -209,5 +209,5 @@ def curve(ax: "Axes", moved: Changes, group: str, span: tuple[int, int], first: 
 
 RECIPES = (
     Recipe("validity", "Figure 5", "kappa as one model adjusts it against a reference of two models, ER", show, study,
-           quick={"period": 1, "history": 2, "significance": 0.3}, takes="2 min on an H200 (estimate)"),
+           quick=DECIDES, takes="2 min on an H200 (estimate)"),
 )

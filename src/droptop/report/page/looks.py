@@ -34,6 +34,7 @@ def looks(arms: dict[str, Maps], notes: list[str]) -> dict[str, Any] | None:
     if max(first.moments[0].attention.shape[1:]) > MOST_CELLS:
         notes.append(f"Attention is shown at a resolution of {MOST_CELLS} cells; dropped cells are shown as they are.")
     return {
+        "drops": any(own[step].dropped is not None for own in moments.values() for step in steps),
         "images": [picture(image) for image in first.images], "names": first.names[:shown],
         "moments": [{"step": step, "task": moments[next(iter(arms))][step].task + 1} for step in steps],
         "arms": [{"name": arm, "cells": list(quantised(own[steps[0]].attention[:shown]).shape[1:]),
