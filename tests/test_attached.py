@@ -454,6 +454,21 @@ def test_labels_that_do_not_fit(labels, says):
         layer.probe(X, Y[:7])
 
 
+@pytest.mark.parametrize("labels", [Y + 1, Y - 1, F.one_hot(Y), Y.float(), Y == 0, Y.tolist()],
+                         ids=lambda value: str(value)[:40])
+def test_labels_of_the_memory_are_refused_as_others_are(labels):
+    model, layer = attached(period=2)
+    with pytest.raises(BadBatch) as of_a_batch, layer.labels(labels):
+        model(X)
+    before = copy.deepcopy(layer.state_dict())
+    for call in (layer.adjust, layer.probe):
+        with pytest.raises(BadBatch) as of_the_memory:
+            call(X, labels)
+        assert str(of_the_memory.value) == str(of_a_batch.value)
+    for name, value in layer.state_dict().items():  # it was no step
+        torch.testing.assert_close(before[name], value, rtol=0, atol=0, equal_nan=True)
+
+
 def test_methods_of_a_model_are_not_the_model():
     model, layer = attached()
     with pytest.raises(BadRequest, match="call model"), layer.labels(Y):

@@ -99,16 +99,20 @@ class Attached:
         """While the model is training, what it is called with is debiased as samples of these classes."""
         if not self.hooks:
             raise BadRequest("this debiasing layer was removed from its model")
+        self.check(y)
+        self.follow()
+        y = y.to(self.device, torch.int64)
+        with self.taps.changing(lambda first, last: self.masked(first, last, y), self.debias.looks):
+            yield
+
+    def check(self, y: Tensor) -> None:
+        """Refuses what are no labels; on a GPU not by their values, for which it would have to be waited."""
         if not isinstance(y, Tensor):
             raise BadBatch(f"labels must be a tensor, not {type(y).__name__}")
         if y.dim() != 1 or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
             raise BadBatch(f"labels must be integers, one a sample, not {tuple(y.shape)} of {y.dtype}")
         if y.device.type == "cpu" and len(y) and not (y.min() >= 0 and y.max() < self.classes):
             raise BadBatch(f"labels must lie in 0 to {self.classes - 1}, not {y.min()} to {y.max()}")
-        self.follow()
-        y = y.to(self.device, torch.int64)
-        with self.taps.changing(lambda first, last: self.masked(first, last, y), self.debias.looks):
-            yield
 
     def masked(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
         if len(first) != len(y):
@@ -134,6 +138,7 @@ class Attached:
     def adjust(self, x: Tensor, y: Tensor) -> bool:
         """Counts a step; if it is the last one of a period, shifts the intensities by the loss on memory samples, and
         says so. Call it after every step with the whole memory, as the model takes it, unaugmented."""
+        self.check_memory(x, y)  # in every step: what is refused is no step, and not first refused at a period's end
         if due := self.tick():
             self.probe(x, y)
         return due
@@ -145,8 +150,7 @@ class Attached:
 
     def probe(self, x: Tensor, y: Tensor) -> None:
         """Ends a period: the loss of every class on memory samples, unmasked, in eval mode."""
-        if len(x) != len(y):
-            raise BadBatch(f"the memory has {len(x)} images and {len(y)} labels")
+        self.check_memory(x, y)
         self.follow()
         intensity, classify = self.debias.intensity, self.classify or self.taps.model
         if 0 < intensity.config.probe < len(y):
@@ -160,6 +164,11 @@ class Attached:
                 losses.append(F.cross_entropy(classify(images.to(self.device)), labels, reduction="none").double())
         there = torch.ones_like(y, dtype=torch.bool)
         intensity.record(group_losses(torch.cat(losses), intensity.group(y), there, len(intensity.kappa)))
+
+    def check_memory(self, x: Tensor, y: Tensor) -> None:
+        self.check(y)
+        if len(x) != len(y):
+            raise BadBatch(f"the memory has {len(x)} images and {len(y)} labels")
 
     # -- State ---------------------------------------------------------------------------------------------------
 
