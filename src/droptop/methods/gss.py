@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from droptop.errors import BadRequest, require
+from droptop.errors import require
 from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows, first_free_slots, weighted_draw
 from droptop.nets import Adapted, evaluating
-from droptop.nets.gradients import Part, gram, group_gradients, has_gradients_of_groups, passed, trained
+from droptop.nets.gradients import Part, check_model, gram, group_gradients, passed
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,8 @@ class GSS(Learner):
 
     def check_maps(self) -> None:
         super().check_maps()
-        for name, layer in self.model.named_modules():
-            if trained(layer) and not has_gradients_of_groups(layer):
-                raise BadRequest(f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not "
-                                 f"{name} ({type(layer).__name__})")
+        with evaluating(self.model):
+            check_model(self.model, torch.zeros(self.spec.shape, device=self.device))
 
     def remember(self, stream: Rows) -> None:
         score, batch_score = self.scores(stream)

@@ -5,6 +5,7 @@ the samples of a group alone it is that group's. BatchNorm must be in eval mode,
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -33,27 +34,43 @@ class Passed(NamedTuple):
 def passed(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], overwrites: bool = False) -> list[Passed]:
     """The layers that have weights, in the order in which `x` goes through them, with the gradients of `loss`. A model
     that `overwrites` what a layer gave (`nn.ReLU(inplace=True)`) is given a copy to write into."""
+    with watched(model, overwrites) as seen, torch.enable_grad():
+        result = loss(model(x))
+        gradients = torch.autograd.grad(result, [left for _, _, left in seen])
+    return [Passed(layer, entered, gradient) for (layer, entered, _), gradient in zip(seen, gradients)]
+
+
+@contextmanager
+def watched(model: nn.Module, overwrites: bool = False) -> Iterator[list[tuple[nn.Module, Tensor, Tensor]]]:
+    """The layers that are trained, in the order in which they are called, with what enters and what leaves them."""
     seen: list[tuple[nn.Module, Tensor, Tensor]] = []
 
     def note(layer: nn.Module, entered: Any, left: Tensor) -> Tensor | None:
         seen.append((layer, entered[0].detach(), left))
         return left.clone() if overwrites else None
 
-    layers = [layer for layer in model.modules() if trained(layer)]
-    hooks = [layer.register_forward_hook(note) for layer in layers]
+    hooks = [layer.register_forward_hook(note) for layer in model.modules() if trained(layer)]
     try:
-        with torch.enable_grad():
-            result = loss(model(x))
-            weights = [weight for layer, _, _ in seen for weight in layer._parameters.values() if weight is not None]
-            if len(set(weights)) < len(weights):
-                raise BadRequest("--method gss takes a model that uses each of its layers once")
-            if any(len(left) != len(x) for _, _, left in seen):
-                raise BadRequest("--method gss takes a model whose layers keep the samples of a batch apart, in rows")
-            gradients = torch.autograd.grad(result, [left for _, _, left in seen])
+        yield seen
     finally:
         for hook in hooks:
             hook.remove()
-    return [Passed(layer, entered, gradient) for (layer, entered, _), gradient in zip(seen, gradients)]
+
+
+def check_model(model: nn.Module, image: Tensor) -> None:
+    """Refuses a model whose gradients of groups would be wrong, by its layers and by how an image goes through them."""
+    for name, layer in model.named_modules():
+        if trained(layer) and not has_gradients_of_groups(layer):
+            raise BadRequest(f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not {name} "
+                             f"({type(layer).__name__})")
+    for rows in (1, 2):  # a layer that has positions in its first dimension may by chance have as many as samples, once
+        with watched(model) as seen:
+            model(image.expand(rows, *image.shape))
+        weights = [weight for layer, _, _ in seen for weight in layer._parameters.values() if weight is not None]
+        if len(set(weights)) < len(weights):
+            raise BadRequest("--method gss takes a model that uses each of its layers once")
+        if any(len(left) != rows for _, _, left in seen):
+            raise BadRequest("--method gss takes a model whose layers keep the samples of a batch apart, in rows")
 
 
 def trained(layer: nn.Module) -> bool:
