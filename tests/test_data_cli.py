@@ -107,11 +107,29 @@ def test_check_names_what_is_damaged(tree):
     assert re.fullmatch(rf"droptop: {path} does not decode: .+", done.stderr.splitlines()[-1])
 
 
+@pytest.mark.parametrize(("damaged", "shown"), [(2, ""), (20, ""), (23, ", the first 20 of them")])
+def test_check_goes_on_and_names_all_that_are_damaged(tree, damaged, shown):
+    paths = [*sorted(tree.glob("train/*/*.png"))[:damaged - 1], tree / "test/d/1.png"]
+    for path in paths:
+        path.write_bytes(b"not an image")
+    done = droptop("data", "check", f"folder:{tree}")
+    assert (done.returncode, done.stdout) == (2, "")
+    heading, *lines = done.stderr.splitlines()[2:]  # after how reading went
+    assert heading == f"droptop: folder:{tree}: {damaged} files are not in order{shown}:"
+    assert [line.partition(" does not decode: ")[0] for line in lines] == [f"  {path}" for path in paths[:20]]
+
+
 def test_check_reads_what_lies_in_the_root(tmp_path, capsys):
-    write_cifar10(tmp_path)
+    folder = write_cifar10(tmp_path)
+    (folder / "data_batch_2").write_bytes(b"no pickle")
     for name in ("split-cifar10", "cifar10"):
-        assert f"{tmp_path}/cifar-10-batches-py/data_batch_1: 'data' is 20 x 3072 instead of 10000 images" in refused(
-            capsys, "data", "check", name, "--root", tmp_path)
+        assert main(["data", "check", name, "--root", str(tmp_path)]) == 2
+        *_, heading, first, second, third, fourth, fifth, last = capsys.readouterr().err.splitlines()
+        assert heading == f"droptop: {name}: 6 files are not in order:"
+        assert first == f"  {folder}/data_batch_1: 'data' is 20 x 3072 instead of 10000 images x 3072 bytes"
+        assert second.startswith(f"  {folder}/data_batch_2 is no CIFAR file")
+        assert all(f"/data_batch_{number}: " in line for number, line in enumerate((third, fourth, fifth), 3))
+        assert "/test_batch: " in last
 
 
 # -- download ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 import math
 import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,19 @@ class DroptopError(Exception):
 
 class BadRequest(DroptopError):
     """The request cannot be met; nothing was written (exit code 2)."""
+
+
+class Damaged(BadRequest):
+    """Several files that cannot be used, with a reason each."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+    def __str__(self) -> str:
+        """All of them in one line."""
+        first, more = self.reasons[0], len(self.reasons) - 1
+        return f"{first}; and {more} more file{'s' if more > 1 else ''} like it"
 
 
 class BadBatch(DroptopError, ValueError):
@@ -36,6 +51,30 @@ class DownloadFailed(DroptopError):
 
 class BadCheckpoint(DroptopError):
     """A checkpoint that is damaged or does not belong here."""
+
+
+def refuse(errors: Sequence[BadRequest]) -> None:
+    """Raises them, if there are any, as one; what two of them say alike, since a file was looked at twice, once."""
+    by_reason = {reason: error for error in errors
+                 for reason in (error.reasons if isinstance(error, Damaged) else [str(error)])}
+    if by_reason:
+        raise Damaged(list(by_reason)) if len(by_reason) > 1 else errors[0]
+
+
+@contextmanager
+def all_refusals() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Gives what to try one file after another in: what is wrong with one is raised once all of them were tried."""
+    errors: list[BadRequest] = []
+
+    @contextmanager
+    def trying() -> Iterator[None]:
+        try:
+            yield
+        except BadRequest as error:
+            errors.append(error)
+
+    yield trying
+    refuse(errors)
 
 
 def typed(*words: str | Path) -> str:

@@ -1,3 +1,4 @@
+import re
 import shutil
 
 import numpy as np
@@ -6,6 +7,7 @@ import torch
 
 from droptop import BadRequest, make_stream
 from droptop.config import configure
+from droptop.errors import Damaged
 from droptop.streams import imagenet9
 from droptop.streams.imagenet9 import FOLDERS, IMAGENET9, TESTS, TINY
 from droptop.streams.variant_folders import write_variants
@@ -134,6 +136,17 @@ def test_check(root):
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(BadRequest, match=r"masks/val/04_carnivore/1\.png does not decode"):
         TINY.check(root)
+    home = root / "tiny-in9"
+    for name in ("original/train/01_bird/0.png", "original/val/00_dog/0.png", "masks/train/08_fish/1.png"):
+        (home / name).write_bytes(b"not an image")
+    (home / "masks/val/02_vehicle/0.png").unlink()
+    with pytest.raises(Damaged) as error:
+        TINY.check(root)
+    named = [re.match(rf"{home}/(\S+) (does not decode|has no mask)", reason) for reason in error.value.reasons]
+    assert [(found[1], found[2]) for found in named] == [
+        ("original/train/01_bird/0.png", "does not decode"), ("masks/train/08_fish/1.png", "does not decode"),
+        ("original/val/00_dog/0.png", "does not decode"), ("original/val/02_vehicle/0.png", "has no mask"),
+        ("masks/val/04_carnivore/1.png", "does not decode")]
     with pytest.raises(BadRequest, match="is not on this disk"):
         IMAGENET9.check(root)
 

@@ -6,6 +6,7 @@ from PIL import ImageColor
 from droptop import BadRequest, make_stream
 from droptop.cli.flags import parse
 from droptop.config import to_toml
+from droptop.errors import Damaged
 from droptop.streams import STREAMS, mnist
 from droptop.streams.colours import ColourConfig
 
@@ -123,6 +124,13 @@ def test_check(root):
     assert mnist.check(root, lambda *step: seen.append(step)) == "4,000 + 2,000 images of 10 classes, 28 x 28"
     assert [done for done, _, _ in seen] == [0, 1, 2, 3, 4]
     assert {total for _, total, _ in seen} == {4}
+    for name in ("train-images-idx3", "t10k-labels-idx1"):
+        (root / f"MNIST/raw/{name}-ubyte").write_bytes(b"no idx file")
+    (root / "MNIST/raw/train-labels-idx1-ubyte").unlink()
+    with pytest.raises(Damaged) as error:
+        mnist.check(root, lambda *step: None)
+    assert [reason.partition("-ubyte ")[0].rpartition("/")[2] for reason in error.value.reasons] == [
+        "train-images-idx3", "train-labels-idx1", "t10k-labels-idx1"]
 
 
 def test_colours_on_the_command_line(tmp_path):

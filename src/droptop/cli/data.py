@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -11,7 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from droptop.cli import flags
-from droptop.errors import BadRequest, require
+from droptop.errors import BadRequest, Damaged, require
 from droptop.report import bars
 from droptop.streams import FAMILIES, STREAMS, Data, find
 from droptop.streams.download import PACKAGES
@@ -19,14 +19,14 @@ from droptop.streams.download import download as fetch
 from droptop.streams.root import Missing, data_root
 from droptop.streams.variants import VARIANTS
 
-T = TypeVar("T")
+MOST = 20  # files that are named, of those that are damaged
 
 USAGE = """\
 usage: droptop data COMMAND ...
 
   list      every stream, whether its data is on this disk, and how to get the rest
               droptop data list --root ~/data
-  check     reads every file of a set, and names the first that is damaged
+  check     reads every file of a set, and names those that are damaged
               droptop data check split-cifar10 --root ~/data
   download  fetches cifar10, cifar100 or mnist
               droptop data download cifar10 --root ~/data
@@ -145,8 +145,17 @@ def check(args: list[str], console: Console) -> None:
     options = flags.read(CheckOptions, args, "droptop data check", "reads every file of a set")
     found = images_of(options.name)
     with bars.shown("images" if found.package is None else "files") as progress:
-        said = found.check(options.root, progress)
+        try:
+            said = found.check(options.root, progress)
+        except Damaged as error:
+            raise BadRequest(listed(options.name, error.reasons)) from None
     console.print(f"{options.name}: in order", said, sep="\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def listed(name: str, reasons: list[str]) -> str:
+    """What is wrong with a set, a line a file."""
+    shown = f", the first {MOST} of them" if len(reasons) > MOST else ""
+    return "\n  ".join([f"{name}: {len(reasons):,} files are not in order{shown}:", *reasons[:MOST]])
 
 
 def download(args: list[str], console: Console) -> None:

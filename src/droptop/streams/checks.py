@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, all_refusals, refuse
 from droptop.streams.cache import in_parallel, read_image
 from droptop.streams.root import Progress
 from droptop.streams.scenes import Scenes
@@ -21,12 +21,17 @@ def check_images(part: Part, what: str, progress: Progress) -> str:
 
 def check_scenes(scenes: Scenes, what: str, progress: Progress) -> str:
     """How many masks there are, all of which fit their images."""
-    empty = look(lambda row: not scenes.read(row)[1].any(), range(len(scenes.complete().part)), what, progress)
+    there = [row for row in range(len(scenes.part)) if scenes.mask_path(row).is_file()]
+    with all_refusals() as trying:
+        with trying():
+            scenes.complete()
+        with trying():
+            empty = look(lambda row: not scenes.read(row)[1].any(), there, what, progress)
     return f"{what}: {len(empty)} masks fit their images" + (f", {sum(empty)} of them are empty" if any(empty) else "")
 
 
 def look(work: Callable[[int], R], rows: Sequence[int], what: str, progress: Progress) -> list[R]:
-    """What `work` says of each row; or what the first one that it refuses is refused for, and how many more are."""
+    """What `work` says of each row; or what those are refused for that it refuses."""
     def told(row: int) -> R | BadRequest:
         try:
             return work(row)
@@ -34,8 +39,5 @@ def look(work: Callable[[int], R], rows: Sequence[int], what: str, progress: Pro
             return error
 
     answers = [answer for some in in_parallel(told, rows, progress, what) for answer in some]
-    errors = [answer for answer in answers if isinstance(answer, BadRequest)]
-    if errors:
-        more = len(errors) - 1
-        raise BadRequest(f"{errors[0]}" + (f"; and {more} more file{'s' if more > 1 else ''} like it" if more else ""))
+    refuse([answer for answer in answers if isinstance(answer, BadRequest)])
     return [answer for answer in answers if not isinstance(answer, BadRequest)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, all_refusals
 from droptop.streams import pickles
 from droptop.streams.root import Progress, data_root, dataset_folder, download_command
 from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
@@ -80,7 +80,7 @@ def where(layout: Layout, root: Path | None) -> str:
 
 
 def check(layout: Layout, root: Path | None, progress: Progress) -> str:
-    """Reads every file, or says what is wrong with one; then what there is, in a line."""
+    """Reads every file, or says what is wrong with some; then what there is, in a line."""
     train, test, classes = read(layout, folder_of(layout, root), progress)
     return f"{len(train):,} + {len(test):,} images of {len(classes)} classes, {SHAPE[1]} x {SHAPE[2]}"
 
@@ -107,10 +107,15 @@ def read(layout: Layout, folder: Path, progress: Progress) -> tuple[Samples, Sam
         progress(number, len(names), names[number])
         return folder / names[number], pickles.load(folder / names[number])
 
-    classes = _class_names(*load(0), layout)
-    train = _join([_images(*load(number), layout, layout.rows) for number in range(1, len(names) - 1)])
-    test = _join([_images(*load(len(names) - 1), layout, layout.test_rows)])
-    progress(len(names), len(names), layout.title)
+    rows, parts = [layout.rows] * len(layout.train) + [layout.test_rows], []
+    with all_refusals() as trying:
+        with trying():
+            classes = _class_names(*load(0), layout)
+        for number, count in enumerate(rows, 1):
+            with trying():
+                parts.append(_images(*load(number), layout, count))
+        progress(len(names), len(names), layout.title)
+    train, test = _join(parts[:-1]), _join(parts[-1:])
     for part, where in ((train, f"{folder}: the training files"), (test, folder / layout.test)):
         for label in (part.y.bincount(minlength=layout.classes) == 0).nonzero()[:1, 0].tolist():
             raise BadRequest(f"{where}: no image of class {classes[label]}")

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from droptop.errors import BadRequest, require
+from droptop.errors import BadRequest, all_refusals, require
 from droptop.streams import cache
 from droptop.streams.cache import Room
 from droptop.streams.checks import check_images, check_scenes
@@ -60,7 +60,8 @@ def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, So
     (place, train, test, more), room, size = tree(path), config.room, config.image_size
     spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
     images = cache.source(plain(train, size, f"{place}, training"), train.y, room)
-    scenes = scenes_of(place, test)
+    if (scenes := scenes_of(place, test)) is not None:
+        scenes.complete()
     recipes = {"test" if scenes is None else "original": plain(test, size, f"{place}, test")}
     if scenes is not None:
         recipes |= {variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}")
@@ -105,12 +106,18 @@ def where(path: str) -> str:
 
 def scenes_of(place: Path, part: Part) -> Scenes | None:
     """A part with its masks, where the tree has any."""
-    return Scenes(part, place, read_boxes(place)).complete() if (place / "masks").is_dir() else None
+    return Scenes(part, place, read_boxes(place)) if (place / "masks").is_dir() else None
 
 
 def check(path: str, progress: Progress = cache.silent) -> str:
     """Whether a whole tree is in order, and what there is in it."""
     place, train, test, more = tree(path)
-    said = [check_images(part, name, progress) for name, part in (("training", train), ("test", test), *more.items())]
-    scenes = scenes_of(place, test)
-    return "\n".join(said if scenes is None else [*said, check_scenes(scenes, "test masks", progress)])
+    said = []
+    with all_refusals() as trying:
+        for name, part in (("training", train), ("test", test), *more.items()):
+            with trying():
+                said.append(check_images(part, name, progress))
+        with trying():
+            if (scenes := scenes_of(place, test)) is not None:
+                said.append(check_scenes(scenes, "test masks", progress))
+    return "\n".join(said)

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, all_refusals
 from droptop.streams import cache
 from droptop.streams.cache import Recipe, opened, silent
 from droptop.streams.checks import check_images, check_scenes
@@ -95,7 +95,8 @@ class Kind:
                 rows, labels = taught(images)
                 yield name, (plain(images.select(rows), size, what), labels)
             elif name in VARIANTS:
-                scenes = scenes or self.scenes(root, part)
+                if scenes is None and (scenes := self.scenes(root, part)) is not None:
+                    self.check_size(scenes.complete().part)
                 if scenes is not None:
                     rows, labels = taught(scenes.part)
                     yield name, (scenes.recipe(name, rows, size, what), labels)
@@ -115,21 +116,30 @@ class Kind:
         home = folder.parent.parent
         if not (home / "masks" / part).is_dir():
             return None
-        return Scenes(self.read(folder), home, read_boxes(home)).complete()
+        return Scenes(self.listed(folder), home, read_boxes(home))
 
     def read(self, folder: Path) -> Part:
         """A folder's images, once it is sure that they are this set's."""
+        part = self.listed(folder)
+        self.check_size(part)
+        return part
+
+    def listed(self, folder: Path) -> Part:
+        """A folder's images, by the names of its classes this set's."""
         part = read_part(folder)
         if wrong := set(TAUGHT) - set(part.classes):
             raise BadRequest(f"{folder} lacks {', '.join(sorted(wrong))}")
         if wrong := set(part.classes) - set(FOLDERS):
             raise BadRequest(f"{folder} holds {', '.join(sorted(wrong))}, which ImageNet-9 has not")
+        return part
+
+    def check_size(self, part: Part) -> None:
+        """Refuses images that are too small, by the first of them."""
         with opened(part.path(0)) as image:
             width, height = image.size
         if min(width, height) < self.smallest:
             raise BadRequest(f"{part.path(0)} is {width} x {height} pixels, too small for {self.name}: for images such "
                              f"as these there is {TINY.name}")
-        return part
 
     def where(self, root: Path | None) -> str:
         """The folder it is in, and how many of the test sets can be had; nothing is read."""
@@ -143,12 +153,18 @@ class Kind:
     def check(self, root: Path | None, progress: Progress = silent) -> str:
         """Whether the whole set is in order, and what there is of it."""
         said = []
-        for part in ("train", "val"):
-            for variant in TESTS:
-                if (folder := self.find(root, variant, part)) is not None:
-                    said.append(check_images(self.read(folder), f"{variant}/{part}", progress))
-            if (scenes := self.scenes(root, part)) is not None:
-                said.append(check_scenes(scenes, f"masks/{part}", progress))
+        with all_refusals() as trying:
+            for part in ("train", "val"):
+                folders = {variant: self.find(root, variant, part) for variant in TESTS}
+                for variant, folder in folders.items():
+                    with trying():
+                        if folder is not None:
+                            images = self.listed(folder)
+                            said.append(check_images(images, f"{variant}/{part}", progress))
+                            self.check_size(images)
+                with trying():
+                    if (scenes := self.scenes(root, part)) is not None:
+                        said.append(check_scenes(scenes, f"masks/{part}", progress))
         return "\n".join(said)
 
 

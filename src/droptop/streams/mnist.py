@@ -12,8 +12,9 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, all_refusals
 from droptop.streams.colours import ColourConfig, coloured
 from droptop.streams.idx import read_idx
 from droptop.streams.root import Missing, Progress, dataset_folder, download_command
@@ -51,7 +52,7 @@ def where(root: Path | None) -> str:
 
 
 def check(root: Path | None, progress: Progress) -> str:
-    """Reads every file, or says what is wrong with one; then what there is, in a line."""
+    """Reads every file, or says what is wrong with some; then what there is, in a line."""
     train, test = read(folder_of(root), tuple(PARTS.items()), progress)
     return f"{len(train):,} + {len(test):,} images of {len(DIGITS)} classes, {SIDE} x {SIDE}"
 
@@ -75,21 +76,29 @@ def _cached(folder: Path, parts: tuple[tuple[str, int], ...]) -> tuple[Samples, 
 
 
 def read(folder: Path, parts: tuple[tuple[str, int], ...], progress: Progress) -> tuple[Samples, Samples]:
-    found = []
-    for done, (part, rows) in enumerate(parts):
-        image_file, label_file = (present(folder / f"{part}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1"))
-        progress(2 * done, 2 * len(parts), image_file.name)
-        x = torch.tensor(read_idx(image_file, (rows, SIDE, SIDE)))
-        progress(2 * done + 1, 2 * len(parts), label_file.name)
-        y = torch.tensor(read_idx(label_file, (rows,))).long()
-        for row in (y >= len(DIGITS)).nonzero()[:1, 0].tolist():
-            raise BadRequest(f"{label_file}: the label of image {row} is {y[row]} instead of a number from 0 to 9")
-        for digit in (y.bincount(minlength=len(DIGITS)) == 0).nonzero()[:1, 0].tolist():
-            raise BadRequest(f"{label_file}: no image of class {digit}")
-        found.append(Samples(F.pad(x, (PADDING,) * 4)[:, None], y))
-    progress(2 * len(parts), 2 * len(parts), "MNIST")
-    train, test = found
+    images, labels = [], []
+    with all_refusals() as trying:
+        for done, (part, rows) in enumerate(parts):
+            with trying():
+                path = present(folder / f"{part}-images-idx3-ubyte")
+                progress(2 * done, 2 * len(parts), path.name)
+                images.append(F.pad(torch.tensor(read_idx(path, (rows, SIDE, SIDE))), (PADDING,) * 4)[:, None])
+            with trying():
+                path = present(folder / f"{part}-labels-idx1-ubyte")
+                progress(2 * done + 1, 2 * len(parts), path.name)
+                labels.append(read_labels(path, rows))
+        progress(2 * len(parts), 2 * len(parts), "MNIST")
+    train, test = map(Samples, images, labels)
     return train, test
+
+
+def read_labels(path: Path, rows: int) -> Tensor:
+    y = torch.tensor(read_idx(path, (rows,))).long()
+    for row in (y >= len(DIGITS)).nonzero()[:1, 0].tolist():
+        raise BadRequest(f"{path}: the label of image {row} is {y[row]} instead of a number from 0 to 9")
+    for digit in (y.bincount(minlength=len(DIGITS)) == 0).nonzero()[:1, 0].tolist():
+        raise BadRequest(f"{path}: no image of class {digit}")
+    return y
 
 
 def present(path: Path) -> Path:

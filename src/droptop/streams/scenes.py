@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, refuse
 from droptop.rng import derive
 from droptop.streams.cache import Recipe, fit, opened, read_image
 from droptop.streams.tree import Part
@@ -107,15 +107,16 @@ class Scenes:
         if not others:
             yield row  # the only image of its class
 
-
     def complete(self) -> "Scenes":
         """Itself, unless a mask is missing or two images would share one."""
         seen: dict[str, str] = {}
+        errors = []
         for row, name in enumerate(self.part.names):
             if (other := seen.setdefault(self.part.stem(row), name)) != name:
-                raise BadRequest(f"{self.part.home}: {other} and {name} would share one mask")
-            if not self.mask_path(row).is_file():
-                raise BadRequest(f"{self.part.path(row)} has no mask: looked for {self.mask_path(row)}")
+                errors.append(BadRequest(f"{self.part.home}: {other} and {name} would share one mask"))
+            elif not self.mask_path(row).is_file():
+                errors.append(BadRequest(f"{self.part.path(row)} has no mask: looked for {self.mask_path(row)}"))
+        refuse(errors)
         return self
 
 
