@@ -1,5 +1,6 @@
 """The real command, as a person types it."""
 
+import errno
 import importlib
 import json
 import re
@@ -115,6 +116,34 @@ def test_resume_on_a_finished_run_says_so(comparison):
     assert done.returncode == 0
     assert "finished" in done.stdout
     assert (out / "compare.json").read_text() == before
+
+
+@pytest.mark.parametrize("missing", ["none/summary.json", "environment.json", "figures"])
+def test_a_finished_run_is_shown_wherever_it_lies(comparison, tmp_path, monkeypatch, capsys, missing):
+    """Where nobody can write, that is; root can everywhere, so that writing is made to fail here."""
+    out, opened = tmp_path / "out", open
+    shutil.copytree(comparison[0], out, ignore=lambda place, names: [name for name in names
+                                                                     if f"{place}/{name}".endswith(f"/{missing}")])
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    def read_only(file, mode="r", *args, **more):
+        if set(mode) & set("wxa+") and str(file).startswith(str(out)):
+            raise PermissionError(errno.EACCES, "Permission denied", str(file))
+        return opened(file, mode, *args, **more)
+
+    monkeypatch.setattr("builtins.open", read_only)
+    monkeypatch.setattr("pathlib.Path.open", read_only)
+    assert main(["resume", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "is finished: nothing to resume" in said
+    assert "points of A_avg" in said
+    notes = [line for line in said.splitlines() if line.startswith("note: ")]
+    assert re.fullmatch(rf"note: figures could not be written: {out}/\S+\.png: Permission denied", notes[-1])
+    assert len(notes) == (1 if missing == "figures" else 2)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    monkeypatch.undo()
+    assert main(["resume", str(out)]) == 0
+    assert (out / missing).exists()
 
 
 def test_a_run_notes_the_commits_that_it_went_on_with(comparison, tmp_path):

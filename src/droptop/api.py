@@ -13,7 +13,7 @@ from typing import Any
 from droptop import trackers
 from droptop.config import Config, configure
 from droptop.engine.pool import UNGUARDED, Listener
-from droptop.engine.run import Command, arms, begin, execute, load, with_seeds
+from droptop.engine.run import Command, arms, begin, execute, finished, forgiven, load, with_seeds
 from droptop.report.progress import Plain
 
 
@@ -50,13 +50,15 @@ def start(command: Command, config: Config, out: Path, listener: Listener) -> di
 
 def carry_on(command: Command, config: Config, out: Path, listener: Listener) -> dict[str, Any]:
     """Runs what is missing, then draws the figures."""
+    was_finished = finished(command, config, out)
     result = execute(command, config, out, listener)
     from droptop.report import figures  # matplotlib is slow to load and only needed here
 
     runs = arms(command, config, out)
     summaries = [result] if command == "run" else result["arms"].values()
-    for (folder, arm), summary in zip(runs.items(), summaries):
-        figures.draw_run(arm, folder, summary)
-    if command == "compare":
-        figures.draw_comparison(runs, out, result)
+    with forgiven(was_finished, "figures", listener.note):
+        for (folder, arm), summary in zip(runs.items(), summaries):
+            figures.draw_run(arm, folder, summary)
+        if command == "compare":
+            figures.draw_comparison(runs, out, result)
     return result

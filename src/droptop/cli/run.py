@@ -57,8 +57,9 @@ def serve(command: Command, config: Config, out: Path, fresh: bool, console: Con
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:
         console.print(tables.run_table(result))
-    console.print(f"results in {out}, pictures in {out / 'figures'}; {typed('report', out)} makes one page of them",
-                  highlight=False, markup=False, soft_wrap=True)
+    pictures = f", pictures in {out / 'figures'}" if (out / "figures").is_dir() else ""
+    console.print(f"results in {out}{pictures}; {typed('report', out)} makes one page of them", highlight=False,
+                  markup=False, soft_wrap=True)
     return 0
 
 

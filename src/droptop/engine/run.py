@@ -1,13 +1,13 @@
 """Whole runs and comparisons: a request becomes a folder, jobs, and figures; a folder becomes the same again."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from droptop import trackers
-from droptop.checkpoint import write_atomic
 from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
@@ -107,25 +107,34 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
     runs = arms(command, config, out)
     places = {out: config} | runs
     behind = cache(files_behind)
-    for place, asked in places.items():
-        place.mkdir(parents=True, exist_ok=True)
-        note = listener.note if place == out else ignore
-        note_environment(place, asked, unfinished, note, behind)
-    for place, asked in places.items():  # not before all of them are found to be what they were
-        write_atomic(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
+    with forgiven(not unfinished, "what was asked for", listener.note):
+        for place, asked in places.items():
+            place.mkdir(parents=True, exist_ok=True)
+            note = listener.note if place == out else ignore
+            note_environment(place, asked, unfinished, note, behind)
+        for place, asked in places.items():  # not before all of them are found to be what they were
+            folder.keep(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
             if not folder.is_done(run, seed)]
     if jobs:
         run_jobs(jobs, listener, config.options.threads)
-    summaries = {}
-    for run, arm in runs.items():
-        summaries[run] = folder.summarise(arm, run)
-        folder.write_json(run / "summary.json", summaries[run])
-    if command == "run":
-        return summaries[out]
-    comparison = compare_summaries(*summaries.values())
-    folder.write_json(out / "compare.json", comparison)
-    return comparison
+    summaries = {run / "summary.json": folder.summarise(arm, run) for run, arm in runs.items()}
+    answer = {} if command == "run" else {out / "compare.json": compare_summaries(*summaries.values())}
+    with forgiven(not unfinished, "a summary", listener.note):
+        for path, found in (summaries | answer).items():
+            folder.write_json(path, found)
+    return next(iter((answer or summaries).values()))
+
+
+@contextmanager
+def forgiven(finished: bool, what: str, note: Callable[[str], None]) -> Iterator[None]:
+    """Of a run that is finished everything can be shown, wherever it lies: what cannot be written there is noted."""
+    try:
+        yield
+    except OSError as error:
+        if not finished:
+            raise
+        note(f"{what} could not be written: {error.filename}: {error.strerror}")
 
 
 def files_behind(weights: str | None, method: str, data: str) -> dict[str, str | None]:

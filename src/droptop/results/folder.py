@@ -38,8 +38,14 @@ LOCK = ".lock"
 LOCK_WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
 
 
+def keep(path: Path, data: bytes) -> None:
+    """Sees to it that a file holds this; one that does is left alone, since it may lie where nobody can write."""
+    if not (path.is_file() and path.read_bytes() == data):
+        write_atomic(path, data)
+
+
 def write_json(path: Path, value: Any) -> None:
-    write_atomic(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+    keep(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
 
 
 def seed_folder(run: Path, seed: int) -> Path:

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Protocol
 
 from droptop import trackers
-from droptop.checkpoint import write_atomic
 from droptop.config import Config, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Failure, Job
@@ -137,8 +136,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
     with held(out):
         kept = out / "study.toml"
         text = None if study_file is None else settled(study_file).encode()
-        if text is not None and not (kept.exists() and kept.read_bytes() == text):
-            write_atomic(kept, text)
+        if text is not None:
+            folder.keep(kept, text)
         behind = cache(files_behind)
         runs = {prepare(out, config, watcher.note, behind): config for config in configs}
         index = Index(out, writes=True, note=watcher.note)
@@ -174,15 +173,13 @@ def asked(out: Path) -> list[Cell]:
 def prepare(out: Path, config: Config, note: Callable[[str], None],
             behind: Callable[[str | None, str, str], dict[str, str | None]]) -> Path:
     """The run folder of a configuration, with what it holds: seeds of earlier versions of the study as well."""
-    run, seeds, written = out / "runs" / folder_name(config), config.seeds, b""
+    run, seeds = out / "runs" / folder_name(config), config.seeds
     if (run / "config.toml").exists():
-        written, before = (run / "config.toml").read_bytes(), load(run)[1].seeds
+        before = load(run)[1].seeds
         seeds = range(min(before.start, seeds.start), max(before.stop, seeds.stop))
     options = replace(config.options, first_seed=seeds.start, seeds=len(seeds))
-    text = to_toml(replace(config, options=options), "run").encode()
-    if text != written:
-        run.mkdir(parents=True, exist_ok=True)
-        write_atomic(run / "config.toml", text)
+    run.mkdir(parents=True, exist_ok=True)
+    folder.keep(run / "config.toml", to_toml(replace(config, options=options), "run").encode())
     note_environment(run, config, not all(folder.is_done(run, seed) for seed in config.seeds), note, behind)
     return run
 
