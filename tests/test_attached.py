@@ -423,6 +423,7 @@ def test_a_last_map_of_one_cell():
     ({"reference": True}, "reference takes a learner"),
     ({"p_counter": "task"}, "p-counter takes global"),
     ({"classes": 0}, "classes takes a number from 1"),
+    ({"gamma": 2.5, "kappa_0": 4.0}, "kappa-0 takes a percentage up to gamma, 2.5, not 4.0"),
 ], ids=lambda value: str(value)[:30])
 def test_what_cannot_be_attached(options, says):
     with pytest.raises(BadRequest, match=says):

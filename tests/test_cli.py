@@ -21,6 +21,7 @@ from droptop.config import configure
 from droptop.engine import run as engine_run
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.run import begin, load, note_environment
+from droptop.engine.trained import find_place, restore
 from droptop.errors import BadRequest
 from droptop.report.figures import shortcut_shares
 from droptop.results.folder import environments, locked
@@ -144,6 +145,27 @@ def test_a_finished_run_is_shown_wherever_it_lies(comparison, tmp_path, monkeypa
     monkeypatch.undo()
     assert main(["resume", str(out)]) == 0
     assert (out / missing).exists()
+
+
+def test_what_is_noted_of_kappa_0_is_what_is_run(tmp_path, monkeypatch, capsys):
+    """A lower gamma takes the usual one along; runs from before that was noted go on as they were."""
+    asked = ["run", "--data", "fashion", "--gamma", "2.5", "--limit", "64", "--width", "4", "--maps", "0", "--seeds",
+             "1"]
+    assert main([*asked, "--kappa-0", "4", "--out", str(tmp_path / "refused")]) == 2
+    assert capsys.readouterr().err == "droptop: --kappa-0 takes a percentage up to gamma, 2.5, not 4.0\n"
+    assert not (tmp_path / "refused").exists()
+    old, new = tmp_path / "old", tmp_path / "new"
+    assert main([*asked, "--out", str(new)]) == 0
+    with monkeypatch.context() as before:
+        before.setattr("droptop.config.Config.as_run", lambda config: config)
+        assert main([*asked, "--out", str(old)]) == 0
+    for run, noted in ((old, 5.0), (new, 2.5)):
+        assert main(["resume", str(run), "--seeds", "2"]) == 0
+        assert tomllib.loads((run / "config.toml").read_text())["droptop"]["kappa_0"] == noted
+        assert restore(find_place(run)).notes == []
+    for seed in (0, 1):
+        name = f"seed-{seed}/metrics.jsonl"
+        assert (new / name).read_bytes() == (old / name).read_bytes()
 
 
 def test_a_run_notes_the_commits_that_it_went_on_with(comparison, tmp_path):

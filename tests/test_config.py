@@ -74,12 +74,32 @@ def test_names_in_any_letters_survive_toml(letters, tmp_path):
 
 
 def test_no_intensity_begins_above_gamma():
-    """The default goes down with it; one that was asked for is not run as something else."""
+    """The default goes down with it."""
     assert configure(gamma=2.5).droptop.start == 2.5
     assert override(configure(gamma=2.5), {"gamma": 10.0}).droptop.start == 5.0
     assert configure(gamma=10.0, kappa_0=7.0).droptop.start == 7.0
-    with pytest.raises(BadRequest, match=r"--kappa-0 takes a percentage up to gamma, 5\.0, not 7\.0"):
-        configure(kappa_0=7.0)
+    assert configure(method="l2p", weights="random", gamma=0.5).droptop.start == 0.5  # a preset is no wish either
+
+
+@pytest.mark.parametrize("options", [{"gamma": 5.0, "kappa_0": 7.0}, {"gamma": 2.5, "kappa_0": 4.0},
+                                     {"method": "gss", "debias": "droptop-paper", "gamma": 2.5, "kappa_0": 5.0}])
+def test_an_intensity_above_gamma_is_refused(options):
+    says = f"--kappa-0 takes a percentage up to gamma, {options['gamma']}, not {options['kappa_0']}"
+    with pytest.raises(BadRequest, match=says):
+        configure(**options)
+    flags = [token for name, value in options.items() for token in ("--" + name.replace("_", "-"), str(value))]
+    with pytest.raises(BadRequest, match=says):
+        parse("run", [*flags, "--out", "x"])
+
+
+def test_a_folder_notes_the_intensity_that_is_run():
+    """Its name in a study is by what was asked for, as ever."""
+    for method, kappa in (("er", 5.0), ("l2p", 1.0)):
+        asked = configure(method=method, gamma=0.5, weights="random" if method == "l2p" else None)
+        assert (asked.droptop.kappa_0, asked.as_run().droptop.kappa_0) == (kappa, 0.5)
+        assert asked.as_run().fingerprint() == override(asked, {"kappa_0": 0.5}).fingerprint() != asked.fingerprint()
+    for asked in (configure(), configure(gamma=7.0), configure(debias="none")):
+        assert asked.as_run() == asked
 
 
 def test_a_path_that_is_no_text_is_refused():

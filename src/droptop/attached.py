@@ -57,6 +57,7 @@ def configured(options: dict[str, Any]) -> DropTopConfig:
         close = difflib.get_close_matches(name, paths, 1)
         raise BadRequest(f"attach has no option {name}" + (f"; did you mean {close[0]}?" if close else ""))
     config: DropTopConfig = replaced(DropTopConfig(), {paths[name]: value for name, value in options.items()})
+    config.check_asked(DropTopConfig())
     require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
     require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
     return config

@@ -132,6 +132,15 @@ class Config:
         assert debias == NO_DEBIAS
         return dataclasses.replace(self, options=dataclasses.replace(self.options, debias=debias), droptop=None)
 
+    def as_run(self) -> "Config":
+        """What a new folder notes of it, so that this is what is run."""
+        return self if self.droptop is None else dataclasses.replace(self, droptop=self.droptop.as_run())
+
+    def check_asked(self, base: "Config") -> None:
+        """Refuses what cannot be had, of what was asked for beyond what its names stand for."""
+        if self.droptop is not None and base.droptop is not None:
+            self.droptop.check_asked(base.droptop)
+
     def __reduce__(self) -> Any:
         """Travels between processes as names and options: a class from a user's file can be imported by nobody else."""
         return rebuilt, (flatten(self),)
@@ -173,7 +182,10 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
 def configure(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop",
               stream_kind: StreamKind | None = None, **options: Any) -> Config:
     """A configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`."""
-    return override(defaults(data, method, debias, stream_kind), options)
+    base = defaults(data, method, debias, stream_kind)
+    config = override(base, options)
+    config.check_asked(base)
+    return config
 
 
 def rebuilt(options: dict[str, Any]) -> Config:

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,30 @@ def whole(tmp_path_factory):
     assert done.returncode == 0, done.stderr
     assert "4 cells done, 0 failed" in done.stdout
     return folder / "out"
+
+
+def test_cells_note_the_kappa_0_that_is_run_and_those_from_before_are_found(tmp_path, monkeypatch):
+    def noted(out):
+        return {path.parent.name: tomllib.loads(path.read_text())["droptop"]["kappa_0"]
+                for path in out.glob("runs/*/config.toml")}
+
+    study, old, new, watcher = tmp_path / "study.toml", tmp_path / "old", tmp_path / "new", Silent()
+    options = {"debias": "droptop", "gamma": [2.5, 10.0]}
+    with monkeypatch.context() as before:
+        before.setattr("droptop.config.Config.as_run", lambda config: config)
+        assert sweep(write_study(study, seeds=1, **options), old, local, watcher)["done"] == 2
+    watcher = Silent()
+    assert sweep(write_study(study, **options), old, local, watcher)["done"] == 4
+    assert [seed for _, seed in watcher.cells] == [1, 1]
+    assert sweep(study, new, local, watcher)["done"] == 4
+    assert sorted(noted(old).values()) == [5.0, 5.0]
+    assert sorted(noted(new).values()) == [2.5, 5.0]
+    assert noted(old).keys() == noted(new).keys()
+    assert digests(old) == digests(new)
+    assert sweep(None, new, local, watcher)["done"] == 4  # and they go on
+    with pytest.raises(BadRequest, match=r"--kappa-0 takes a percentage up to gamma, 2\.5, not 4\.0"):
+        sweep(write_study(study, **options, kappa_0=4.0), tmp_path / "refused", local, watcher)
+    assert not (tmp_path / "refused").exists()
 
 
 def test_again_runs_nothing_and_more_cells_run_alone(whole, tmp_path):

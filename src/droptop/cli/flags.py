@@ -33,7 +33,9 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
               for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
     base = defaults(chosen["data"], chosen["method"], chosen["debias"])
     tokens = [token for path, value in written.items() for token in as_tokens(path, value, base, f"{file}: ")]
-    return _second_pass(command, base, tokens + _canonical(args, base))
+    config, out = _second_pass(command, base, tokens + _canonical(args, base))
+    config.check_asked(base)
+    return config, out
 
 
 def _canonical(args: list[str], base: Config) -> list[str]:

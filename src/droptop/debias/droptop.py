@@ -7,7 +7,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -43,12 +43,19 @@ class DropTopConfig:
         """What kappa begins with."""
         return min(self.kappa_0, self.gamma)
 
+    def as_run(self) -> "DropTopConfig":
+        """With the kappa_0 that is run, for whoever notes it."""
+        return replace(self, kappa_0=self.start)
+
+    def check_asked(self, usual: "DropTopConfig") -> None:
+        """Refuses a kappa_0 above gamma that somebody asked for; the usual one a lower gamma takes along. No part of
+        what a configuration must be: there are older runs that ran gamma in its place."""
+        require(self.kappa_0 in (self.start, usual.kappa_0), "kappa_0", f"a percentage up to gamma, {self.gamma}",
+                self.kappa_0)
+
     def __post_init__(self) -> None:
         require(0 <= self.gamma <= 100, "gamma", "a percentage from 0 to 100", self.gamma)
         require(0 <= self.kappa_0 <= 100, "kappa_0", "a percentage from 0 to 100", self.kappa_0)
-        usual = type(self).kappa_0  # a lower gamma takes it along; what was asked for is not run as something else
-        require(self.kappa_0 <= max(self.gamma, usual), "kappa_0", f"a percentage up to gamma, {self.gamma}",
-                self.kappa_0)
         require(self.drop == "adaptive" or not self.intensity.reference, "reference", "--drop adaptive beside it",
                 f"--drop {self.drop}")
 

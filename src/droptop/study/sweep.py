@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 from droptop import trackers
-from droptop.config import Config, to_toml
+from droptop.config import Config, defaults, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Failure, Job
 from droptop.engine.run import files_behind, load, note_environment
@@ -128,7 +128,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
         raise BadRequest(f"--out takes a folder; {out} is a file")
     if out.is_dir() and {path.name for path in out.iterdir()} - {HELD} and not (out / "study.toml").exists():
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
-    refuse_what_cannot_be(configs)
+    refuse_what_cannot_be(configs, out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -139,7 +139,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
         if text is not None:
             folder.keep(kept, text)
         behind = cache(files_behind)
-        runs = {prepare(out, config, watcher.note, behind): config for config in configs}
+        runs = dict(prepare(out, config, watcher.note, behind) for config in configs)
         index = Index(out, writes=True, note=watcher.note)
         try:
             driver = Sweep(out, index, watcher)
@@ -154,8 +154,12 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
             index.close()
 
 
-def refuse_what_cannot_be(configs: list[Config]) -> None:
+def refuse_what_cannot_be(configs: list[Config], out: Path) -> None:
     """Builds one learner of every kind, on this machine's processor: others may have the GPUs."""
+    for config in configs:
+        options = config.options
+        if not (out / "runs" / folder_name(config)).exists():  # what was begun goes on
+            config.check_asked(defaults(options.data, options.method, options.debias))
     kinds = {(config.options.data, config.options.limit, config.stream, config.options.method, config.net): config
              for config in configs}
     for log in {config.options.log for config in configs}:
@@ -171,17 +175,21 @@ def asked(out: Path) -> list[Cell]:
 
 
 def prepare(out: Path, config: Config, note: Callable[[str], None],
-            behind: Callable[[str | None, str, str], dict[str, str | None]]) -> Path:
-    """The run folder of a configuration, with what it holds: seeds of earlier versions of the study as well."""
-    run, seeds = out / "runs" / folder_name(config), config.seeds
+            behind: Callable[[str | None, str, str], dict[str, str | None]]) -> tuple[Path, Config]:
+    """The run folder of a configuration, with what it holds, seeds of earlier versions of the study as well; and what
+    is run there."""
+    run, seeds, as_run = out / "runs" / folder_name(config), config.seeds, config.as_run()
     if (run / "config.toml").exists():
-        before = load(run)[1].seeds
-        seeds = range(min(before.start, seeds.start), max(before.stop, seeds.stop))
+        _, noted = load(run)
+        seeds = range(min(noted.seeds.start, seeds.start), max(noted.seeds.stop, seeds.stop))
+        if noted.fingerprint() == config.fingerprint():  # from before folders noted what is run: it stays what it is
+            as_run = config
+    config = as_run
     options = replace(config.options, first_seed=seeds.start, seeds=len(seeds))
     run.mkdir(parents=True, exist_ok=True)
     folder.keep(run / "config.toml", to_toml(replace(config, options=options), "run").encode())
     note_environment(run, config, not all(folder.is_done(run, seed) for seed in config.seeds), note, behind)
-    return run
+    return run, config
 
 
 def waiting(runs: dict[Path, Config]) -> list[Pack]:
