@@ -147,7 +147,8 @@ def test_every_option_survives_toml(tmp_path):
 def test_spellings(spelling):
     config, _ = parse("run", ["--out", "x", *spelling])
     assert config.droptop.intensity.reference
-    assert not parse("run", ["--out", "x", *spelling, "--no-reference"])[0].droptop.intensity.reference
+    for off in ("--no-reference", "--intensity.no-reference"):  # as the help has it
+        assert not parse("run", ["--out", "x", *spelling, off])[0].droptop.intensity.reference
 
 
 @pytest.mark.parametrize(("flags", "says"), [

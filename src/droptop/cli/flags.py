@@ -59,10 +59,12 @@ def _canonical(args: list[str], base: Config) -> list[str]:
 
 
 def _switched(name: str, base: Config) -> tuple[str, bool]:
-    """The path of an option, and whether its name turns it off: `--no-graphs`, but not `--no-lr`."""
+    """The path of an option, and whether its name turns it off: `--no-graphs`, `--intensity.no-reference`, but not
+    `--no-lr`."""
+    table, dot, last = name.rpartition(".")
     with contextlib.suppress(BadRequest):
-        path = resolve(name.removeprefix("no-"), base)
-        if name.startswith("no-") and isinstance(flatten(base)[path], bool):
+        path = resolve(table + dot + last.removeprefix("no-"), base)
+        if last.startswith("no-") and isinstance(flatten(base)[path], bool):
             return path, True
     return resolve(name, base), False
 
