@@ -107,6 +107,7 @@ class RunOptions:
 
     def check_machine(self) -> None:
         """Refuses what cannot be run here. A configuration can be read anywhere."""
+        methods.own.check_there(self.method)
         require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU",
                 self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
@@ -150,6 +151,13 @@ class Config:
         values = {path: str(value) for path, value in flatten(self).items()
                   if path not in FREE and (path, value) not in LATER.items()}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+    def was_asked(self, environment: dict[str, Any]) -> bool:
+        """Is it what a run began with, by its environment.json? Nobody can tell where the method's file is gone: what
+        was None is not in TOML."""
+        now = self.fingerprint()
+        return not methods.own.is_there(self.options.method) or environment.get("asked", now) == now
 
 
 def absolute(name: str, value: str) -> str:

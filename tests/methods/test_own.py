@@ -2,14 +2,21 @@
 
 import json
 import pickle
+import shlex
 import textwrap
 
 import pytest
 
 from droptop import BadRequest, configure
 from droptop.cli import main
+from droptop.cli.flags import parse
+from droptop.cli.report import command as made_by
 from droptop.engine.trained import find_place, restore
 from droptop.methods import METHODS, find
+
+from pictures import picture, save
+from studies import write_study
+from toys import droptop
 
 MINE = """
     from dataclasses import dataclass
@@ -59,6 +66,49 @@ def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, c
     config.write_text(config.read_text().replace(str(mine), "mine.py"))
     assert main(["resume", str(tmp_path / "out")]) == 2
     assert "takes an absolute path" in capsys.readouterr().err
+
+
+def test_what_was_measured_is_shown_without_its_file(mine, tmp_path, capsys):
+    """Which was moved, and makes the same again from where it lies now."""
+    mine.write_text(mine.read_text().replace("    smoothing", "    unset: int | None = None\n    smoothing"))
+    out, moved = tmp_path / "out", tmp_path / "moved.py"
+    asked = ["--method", str(mine), "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
+    assert main(["compare", *asked, "--seeds", "1", "--out", str(out)]) == 0
+    table = capsys.readouterr().out.partition("mine.py on fashion")[2]
+    mine.rename(moved)
+    assert droptop("status", out).returncode == 0
+    done = droptop("resume", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.partition("mine.py on fashion")[2] == table
+    done = droptop("report", out)
+    assert done.returncode == 0, done.stderr
+    page = (out / "report.html").read_text()
+    assert "--smoothing 0.2" in page
+    assert "was changed after the run began" not in page
+    words = shlex.split(made_by(out).replace(str(mine), str(moved)))
+    assert parse("compare", words[2:])[0] == configure("fashion", str(moved), smoothing=0.2, limit=64, width=4, seeds=1)
+    for command in (["resume", "--seeds", "2"], ["predict", mine.parent / "photo.png"], ["export", "--format", "onnx"]):
+        save(picture(0), mine.parent / "photo.png")
+        done = droptop(command[0], out, *command[1:])
+        assert done.returncode == 2
+        assert f"--method {mine}: there is no such file" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not (out / "droptop/seed-1").exists()
+
+
+def test_studies_are_shown_without_it(mine, tmp_path):
+    study, out = write_study(tmp_path / "study.toml", method=["er", str(mine)], seeds=1), tmp_path / "out"
+    assert droptop("sweep", study, "--out", out).returncode == 0
+    before = {command: droptop(command, out).stdout for command in ("status", "results", "report")}
+    assert "4 done, 0 running, 0 waiting, 0 failed" in before["status"]
+    mine.unlink()
+    for command, said in before.items():
+        done = droptop(command, out)
+        assert (done.returncode, done.stdout) == (0, said), done.stderr
+        assert f"--method {mine}: there is no such file; cells are those that {out} holds" in done.stderr
+    done = droptop("sweep", "--out", out)
+    assert done.returncode == 2
+    assert "there is no such file" in done.stderr
 
 
 def test_one_of_several_is_chosen_by_name(mine):

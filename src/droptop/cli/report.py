@@ -14,6 +14,7 @@ from droptop.cli import flags
 from droptop.config import Config, defaults, flatten
 from droptop.engine.run import load
 from droptop.errors import BadRequest, require
+from droptop.methods import own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +84,12 @@ def command(folder: Path) -> str:
 
 
 def flags_of(config: Config) -> list[str]:
-    """The flags of a configuration: its three names, and whatever is not as they say."""
+    """The flags of a configuration: its three names, and whatever is not as they say; whatever there is where nobody
+    can tell what they say, since the method's file is gone."""
     options = config.options
-    base = defaults(options.data, options.method, options.debias)
-    usual = flatten(base)
-    named = ["--data", options.data, "--method", options.method, "--debias", options.debias]
-    return named + [token for path, value in flatten(config).items() if value not in (None, usual[path])
-                    for token in flags.as_tokens(path, value, base)]
+    named = {"data": options.data, "method": options.method, "debias": options.debias}
+    known = own.is_there(options.method)
+    base = defaults(options.data, options.method, options.debias) if known else config
+    usual = flatten(base) if known else named
+    others = {path: value for path, value in flatten(config).items() if value not in (None, usual.get(path))}
+    return [token for path, value in (named | others).items() for token in flags.as_tokens(path, value, base)]

@@ -3,21 +3,25 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import make_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from droptop import trackers
 from droptop.config import NO_DEBIAS, Config, defaults, override, read_toml, to_toml
 from droptop.engine.build import build_learner, build_stream
 from droptop.engine.pool import Job, Listener, run_jobs
 from droptop.errors import BadRequest, typed
+from droptop.learner import LearnerConfig
 from droptop.methods import own
+from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.results import folder
 from droptop.results.compare import compare as compare_summaries
 from droptop.streams.folder import files_of
 
+T = TypeVar("T", NetConfig, ViTConfig, LearnerConfig)
 Command = Literal["run", "compare"]
 
 
@@ -75,7 +79,28 @@ def load(out: Path) -> tuple[Command, Config]:
                          f"{options['method']}")
     paths = {"root": Path(str(options["root"]))} if "root" in options else {}
     data, method, debias = (str(options.pop(name, None)) for name in ("data", "method", "debias"))
-    return command, override(defaults(data, method, debias), options | paths)
+    return command, override(read_anywhere(data, method, debias, options), options | paths)
+
+
+def read_anywhere(data: str, method: str, debias: str, noted: dict[str, Any]) -> Config:
+    """What the names of a run stand for; where its method's file is gone, ER with all options that the run noted."""
+    if own.is_there(method):
+        return defaults(data, method, debias)
+    base = defaults(data, "er", debias)
+    of_net, of_learner = ({path.partition(".")[2]: value for path, value in noted.items() if path.startswith(section)}
+                          for section in ("net.", "learner."))
+    is_vit = bool(of_net.keys() - NetConfig.__dataclass_fields__)
+    return replace(base, options=replace(base.options, method=method), learner=with_more(LearnerConfig, of_learner),
+                   net=with_more(ViTConfig, of_net) if is_vit else with_more(NetConfig, of_net))
+
+
+def with_more(kind: type[T], options: dict[str, Any]) -> T:
+    """Options of a kind, and of what is noted those that it does not have."""
+    more = {name: value for name, value in options.items() if name not in kind.__dataclass_fields__}
+    fields = [(name, type(value)) for name, value in more.items() if name.isidentifier()]
+    made = make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
+    found: T = made(**{name: more[name] for name, _ in fields})
+    return found
 
 
 def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -> Config:
@@ -165,7 +190,7 @@ def note_environment(run: Path, config: Config, unfinished: bool = True, note: C
         if value is not None and before.get(name, value) != value:
             raise BadRequest(f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another; "
                              "take a new folder for it")
-    if before.get("asked", now["asked"]) != now["asked"]:
+    if not config.was_asked(before):
         raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")
     noted = ("python", "machine", "versions", "device_name", "commit")
     changed = {name: now[name] for name in noted if before.get(name) != now[name]}

@@ -17,9 +17,23 @@ from droptop.learner import Learner
 SUFFIX = ".py"
 
 
+class Gone(BadRequest):
+    """The file of a method is not there: what was measured with it can be shown, but nothing more be run."""
+
+
 def is_file(name: str) -> bool:
     """Does a method's name stand for a file?"""
     return name.partition(":")[0].endswith(SUFFIX)
+
+
+def is_there(name: str) -> bool:
+    """Can a method be had, as far as its name tells? A file may have been moved since it was run."""
+    return not is_file(name) or Path(name.partition(":")[0]).is_file()
+
+
+def check_there(name: str) -> None:
+    if not is_there(name):
+        raise Gone(f"--method {name}: there is no such file")
 
 
 def absolute(name: str) -> str:
@@ -44,8 +58,8 @@ def load(name: str) -> type[Learner]:
 
 
 def sha256(name: str) -> str | None:
-    """Of the file's bytes: what a run knows it by; None for a method of ours."""
-    if not is_file(name):
+    """Of the file's bytes: what a run knows it by; None for a method of ours, and where the file is gone."""
+    if not is_file(name) or not is_there(name):
         return None
     return hashlib.sha256(Path(name.partition(":")[0]).read_bytes()).hexdigest()
 
@@ -55,8 +69,7 @@ def _module(path: Path) -> ModuleType:
     name = f"droptop_method_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
-    if not path.is_file():
-        raise BadRequest(f"--method {path}: there is no such file")
+    check_there(str(path))
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # its name ends in .py
     assert spec.loader is not None

@@ -48,7 +48,8 @@ def read_study(path: Path) -> list[Config]:
         for name in idle:
             resolve(name, found[0])
     except BadRequest as error:
-        raise BadRequest(f"{path}: {error}") from None
+        error.args = (f"{path}: {error}",)
+        raise
     return list({config.fingerprint(): config for config in found}.values())
 
 

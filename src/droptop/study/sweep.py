@@ -14,8 +14,9 @@ import json
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from droptop.engine.pool import Failure, Job
 from droptop.engine.run import files_behind, load, note_environment
 from droptop.engine.train import Progress
 from droptop.errors import BadRequest, Diverged
+from droptop.methods import own
 from droptop.results import folder
 from droptop.study.grid import folder_name, read_study, settled
 from droptop.study.index import Cell, Index
@@ -170,8 +172,17 @@ def refuse_what_cannot_be(configs: list[Config], out: Path) -> None:
 
 
 def asked(out: Path) -> list[Cell]:
-    """The cells that a study's own file asks for; folders may hold more, of earlier versions of it."""
-    return [Cell(folder_name(config), seed) for config in read_study(out / "study.toml") for seed in config.seeds]
+    """The cells that a study's own file asks for; folders may hold more, of earlier versions of it. Where the file of a
+    method is gone, nobody knows what that asks for, and it is whatever the folders hold."""
+    try:
+        return [Cell(folder_name(config), seed) for config in read_study(out / "study.toml") for seed in config.seeds]
+    except own.Gone as error:
+        warnings.warn(f"{error}; cells are those that {out} holds", stacklevel=2)
+    cells = []
+    for run in sorted(path.parent for path in (out / "runs").glob("*/config.toml")):
+        with suppress(BadRequest):  # the index says so
+            cells += [Cell(run.name, seed) for seed in load(run)[1].seeds]
+    return cells
 
 
 def prepare(out: Path, config: Config, note: Callable[[str], None],

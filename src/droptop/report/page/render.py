@@ -30,8 +30,7 @@ def describe(folder: Path, again: str) -> Page:
     command, config = load(folder)
     text = (folder / "config.toml").read_text("utf-8")
     page = page_of_runs(command, config, folder, again, text, environment_of([folder]))
-    asked = config.fingerprint()
-    if any(noted.get("asked", asked) != asked for noted in environments(folder)):
+    if not all(map(config.was_asked, environments(folder))):
         page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")
     return page
 
