@@ -152,7 +152,6 @@ class Config:
                   if path not in FREE and (path, value) not in LATER.items()}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
-
     def was_asked(self, environment: dict[str, Any]) -> bool:
         """Is it what a run began with, by its environment.json? Nobody can tell where the method's file is gone: what
         was None is not in TOML."""
