@@ -24,6 +24,17 @@ def test_classes_and_images_are_sorted(tmp_path):
     assert train.rows_of == [[0, 1, 2, 3], list(range(4, 15))]
 
 
+def test_images_with_other_endings_are_told_of(tmp_path):
+    tree = write_tree(tmp_path, {"train": {"a": 2}, "test": {"a": 1}})
+    for name in ("x.bmp", "y.TIF", "z.tif", "paper.pdf"):  # the last is no image that anybody could read
+        (tree / "train/a" / name).write_bytes(b"")
+    with pytest.warns(UserWarning, match="left out") as said:
+        train, _, _ = read_tree(tree)
+    assert [str(one.message) for one in said] == [
+        f"{tree}/train/a: 3 images are left out, since they end in .bmp, .tif and not in .jpg, .jpeg, .png, .webp"]
+    assert len(train) == 2
+
+
 def test_val_will_do_and_test_comes_first(tmp_path):
     tree = write_tree(tmp_path, {"train": {"a": 1}, "val": {"a": 2}})
     assert read_tree(tree)[1].names[0] == "val/a/0.png"

@@ -5,18 +5,20 @@
     FOLDER/test-NAME/CLASS/...  as many further test sets as there are names, such as test-without-logo
     FOLDER/masks/...          optional: the same relative paths as .png, any value but 0 is foreground
 
-Classes are the folders' names, sorted. Hidden files and files with other endings are passed over; whatever else is
-odd about a tree is refused with the name of the file or folder.
+Classes are the folders' names, sorted. Hidden files and files with other endings are passed over, with a note where
+they are images; whatever else is odd about a tree is refused with the name of the file or folder.
 """
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import torch
+from PIL import Image
 from torch import Tensor
 
 from droptop.errors import BadRequest, is_text
@@ -82,6 +84,7 @@ def read_part(folder: Path) -> Part:
     labels: list[int] = []
     for label, name in enumerate(classes):
         images = entries(folder / name, lambda entry: entry.name.lower().endswith(ENDINGS) and entry.is_file())
+        note_other_images(folder / name)
         if not images:
             raise BadRequest(f"{folder / name} holds no images ({', '.join(ENDINGS)})")
         names += [f"{folder.name}/{name}/{image}" for image in images]
@@ -89,6 +92,16 @@ def read_part(folder: Path) -> Part:
     if not names:
         raise BadRequest(f"{folder} holds no images: they belong in {folder}/CLASS/")
     return Part(folder.parent, tuple(classes), tuple(names), tuple(labels))
+
+
+def note_other_images(folder: Path) -> None:
+    """Says how many images are passed over for their endings, if any are."""
+    readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    others = entries(folder, lambda entry: Path(entry.name).suffix.lower() in readable.difference(ENDINGS))
+    if others:
+        endings = sorted({Path(name).suffix.lower() for name in others})
+        warnings.warn(f"{folder}: {len(others):,} images are left out, since they end in {', '.join(endings)} and not "
+                      f"in {', '.join(ENDINGS)}", stacklevel=2)
 
 
 def read_tree(folder: Path) -> tuple[Part, Part, dict[str, Part]]:
