@@ -13,7 +13,7 @@ class Silent:
         self.done, self.cells, self.notes, self.failures = 0, [], [], 0
 
     def start(self, done, total):
-        self.done, self.total = done, total
+        self.done, self.began, self.total = done, done, total
 
     def cell(self, job, status, done, failed):
         self.done, self.failures = done, failed

@@ -257,16 +257,65 @@ def test_damaged_records_are_made_anew_or_named(comparison, tmp_path):
     shutil.copytree(comparison[0], out)
     for seed, damage in enumerate(("{", "{}")):
         (out / f"none/seed-{seed}/result.json").write_text(damage)
-    assert droptop("resume", out).returncode == 0
+    states = droptop("status", out).stdout
+    assert (states.count("stopped"), states.count("done")) == (2, 2)
+    assert (out / "none/seed-0/result.json").read_text() == "{"  # whoever asks changes nothing
+    done = droptop("resume", out)
+    assert done.returncode == 0
+    assert "none seed 0: task 5/5, step 10/10" in done.stdout  # and not 6/5: all that was missing is the result
     assert (out / "compare.json").read_bytes() == (comparison[0] / "compare.json").read_bytes()
-    metrics = out / "none/seed-1/metrics.jsonl"
-    lines = metrics.read_text().splitlines()
-    for path, text, says in ((metrics, "\n".join([*lines[:3], "garbage", *lines[4:]]), "is damaged in line 4: "),
-                             (out / "environment.json", "{", "is damaged: ")):
-        path.write_text(text)
-        done = droptop("resume", out)
-        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-        assert f"{path} {says}" in done.stderr
+    (out / "environment.json").write_text("{")
+    done = droptop("resume", out)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert f"{out / 'environment.json'} is damaged: " in done.stderr
+
+
+@pytest.mark.parametrize(("damage", "says"), [
+    (lambda text: text[:-40], "metrics.jsonl is damaged in line 10: "),
+    (lambda text: text.replace('"task": 1', "garbage", 1), "metrics.jsonl is damaged in line 3: "),
+    (lambda text: text[: text.index('{"step": 9')], "metrics.jsonl is damaged: it has the ends of 4 tasks, not of 5"),
+    (lambda text: "", "metrics.jsonl is damaged: it has the ends of 0 tasks, not of 5"),
+    (None, "metrics.jsonl is not there")])
+def test_metrics_of_a_finished_seed_that_are_damaged_cost_its_curves_alone(comparison, tmp_path, capsys, damage, says):
+    run = tmp_path / "run"
+    shutil.copytree(comparison[0] / "droptop", run)
+    for path in (run / "seed-0/metrics.jsonl", run / "figures/kappa.png", run / "figures/shortcut.png"):
+        if path.suffix == ".jsonl" and damage is not None:
+            path.write_text(damage(path.read_text()))
+        else:
+            path.unlink()
+    assert main(["resume", str(run)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.count("note: ") == 1
+    assert f"note: {run}/seed-0/{says}" in said.out
+    assert f"curves over steps lack seed 0: delete {run}/seed-0, and `droptop resume {run}` makes it anew" in said.out
+    assert "is finished: nothing to resume" in said.out
+    assert "A_avg" in said.out
+    assert (run / "summary.json").read_bytes() == (comparison[0] / "droptop/summary.json").read_bytes()
+    assert all((run / f"figures/{name}.png").exists() for name in ("kappa", "shortcut"))  # of the other seed
+
+
+def test_what_was_damaged_after_it_was_done_is_made_anew_as_is_said(comparison, tmp_path):
+    run, whole = tmp_path / "run", comparison[0] / "droptop"
+    shutil.copytree(whole, run)
+    for seed in (0, 1):
+        (run / f"seed-{seed}/metrics.jsonl").unlink()
+    for path in run.glob("seed-0/checkpoints/*.safetensors"):
+        path.write_bytes(b"gone")
+    shutil.rmtree(run / "seed-1/checkpoints")
+    for seed in (0, 1):
+        done = droptop("export", run, "--seed", seed, "--format", "safetensors")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == (f"droptop: no checkpoint in {run}/seed-{seed}/checkpoints is whole: delete "
+                               f"{run}/seed-{seed}/result.json, and `droptop resume {run}` makes them anew\n")
+    assert droptop("resume", run).returncode == 0  # with no curve at all
+    (run / "seed-0/result.json").unlink()
+    shutil.rmtree(run / "seed-1")
+    assert droptop("resume", run).returncode == 0
+    for seed in (0, 1):
+        for name in ("metrics.jsonl", "result.json", "checkpoints/step-000000010.safetensors"):
+            assert (run / f"seed-{seed}" / name).read_bytes() == (whole / f"seed-{seed}" / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],

@@ -6,7 +6,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from droptop import BadBatch, BadRequest, Learner, Samples, Spec, Stream, StreamConfig, make_learner, make_stream
+from droptop import (
+    BadBatch,
+    BadCheckpoint,
+    BadRequest,
+    Learner,
+    Samples,
+    Spec,
+    Stream,
+    StreamConfig,
+    make_learner,
+    make_stream,
+)
 from droptop.errors import Diverged
 from droptop.methods import METHODS
 
@@ -99,6 +110,15 @@ def test_tensors_that_a_method_keeps_are_state(monkeypatch):
     with pytest.raises(Diverged, match="as before it, but for its draws"):
         after.observe(*batches[0])
     assert after.mean_loss == before
+
+
+def test_the_state_of_another_learner_is_refused():
+    learner = toy_learner("er")
+    before = {name: value.clone() for name, value in learner.state_dict().items()}
+    for other in (toy_learner("er", "none"), toy_learner("er", width=8)):
+        with pytest.raises(BadCheckpoint, match="this state is of another learner: "):
+            learner.load_state_dict(other.state_dict())
+    assert differences(before, learner.state_dict()) == []
 
 
 def test_an_optimiser_that_cannot_skip_a_step_is_refused(monkeypatch):

@@ -14,7 +14,9 @@ from droptop import trackers
 from droptop.config import Config, configure
 from droptop.engine.pool import UNGUARDED, Listener
 from droptop.engine.run import Command, arms, begin, execute, finished, forgiven, load, with_seeds
+from droptop.errors import typed
 from droptop.report.progress import Plain
+from droptop.results.folder import seed_folder
 
 
 def run(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path,
@@ -59,7 +61,9 @@ def carry_on(command: Command, config: Config, out: Path, listener: Listener) ->
     summaries = [result] if command == "run" else result["arms"].values()
     with forgiven(was_finished, "figures", listener.note):
         for (folder, arm), summary in zip(runs.items(), summaries):
-            figures.draw_run(arm, folder, summary)
+            for seed, why in figures.draw_run(arm, folder, summary).items():
+                listener.note(f"{why}; results stand, but curves over steps lack seed {seed}: delete "
+                              f"{seed_folder(folder, seed)}, and {typed('resume', out)} makes it anew")
         if command == "compare":
             figures.draw_comparison(runs, out, result)
     return result

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from droptop.errors import BadCheckpoint
+
 if TYPE_CHECKING:
     from droptop.learner import Learner
 
@@ -46,9 +48,9 @@ def restore(learner: "Learner", state: dict[str, Tensor]) -> None:
     """Copies a state into the learner's tensors, which stay where they are: graphs that were captured go on to hold."""
     now = gather(learner)
     if wrong := sorted(now.keys() ^ state.keys()) or [n for n in now if now[n].shape != state[n].shape]:
-        raise ValueError(f"this state is of another learner: {', '.join(wrong[:5])}")
+        raise BadCheckpoint(f"this state is of another learner: {', '.join(wrong[:5])}")
     if learner.frozen is not None and not torch.equal(learner.frozen, state["frozen"]):
-        raise ValueError("this state is of a learner whose frozen weights are others")
+        raise BadCheckpoint("this state is of a learner whose frozen weights are others")
     with torch.no_grad():
         for name, value in now.items():
             value.copy_(state[name])

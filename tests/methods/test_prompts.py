@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from droptop import BadBatch, BadRequest, configure, make_learner, make_stream
+from droptop import BadBatch, BadCheckpoint, BadRequest, configure, make_learner, make_stream
 from droptop.nets.prompts import choose, chosen_prefixes, cosines, shared_prefixes, taken
 from droptop.state import digest
 
@@ -319,5 +319,5 @@ def test_a_state_goes_with_its_frozen_weights(method):
     with torch.no_grad():
         other.model.vit.norm.bias += 1e-6
     other.frozen = digest(weight for weight in other.models.parameters() if not weight.requires_grad)
-    with pytest.raises(ValueError, match="frozen weights are others"):
+    with pytest.raises(BadCheckpoint, match="frozen weights are others"):
         other.load_state_dict(state)

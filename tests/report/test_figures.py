@@ -39,7 +39,7 @@ def test_many_classes_share_a_heat_map(classes):
     lines[3]["kappa"] = {"2": 3.0, "5": 4.5}
     lines[5]["task_end"] = True
     lines[8]["kappa"] = {"0": 2.0}
-    figure = intensities(config, result, lines, "title")
+    figure = intensities(config, result, lines, "title", 0)
     if classes == 20:
         assert len(figure.axes) == 20
     else:

@@ -211,6 +211,23 @@ def test_the_command_makes_the_same_again(comparison, tmp_path):
     assert parse("run", shlex.split(command_of(tmp_path))[2:])[0] == odd
 
 
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-40])])
+def test_results_stand_without_their_metrics(comparison, page, tmp_path, damage):
+    out = tmp_path / "out"
+    shutil.copytree(comparison, out)
+    damage(out / "none/seed-1/metrics.jsonl")
+    again = describe(out, "again")
+    assert again.notes == ["Curves over steps lack none seed 1, whose metrics.jsonl is damaged or gone.", *page.notes]
+    assert (again.headline, again.answer, again.tables) == (page.headline, page.answer, page.tables)
+    assert again.progress == ""
+    assert {section.name: section.rows for section in again.sections} == {  # of the debiased arm, or from results
+        section.name: section.rows for section in page.sections}
+    for path in out.glob("*/seed-*/metrics.jsonl"):
+        path.unlink()
+    assert {section.name for section in describe(out, "again").sections} == {
+        section.name for section in page.sections} - {"kappa", "shortcut"}
+
+
 def test_a_large_run_stays_small(tmp_path):
     """100 classes in 50 tasks, large maps and images, intensities that change all the time."""
     classes, tasks, steps = [f"class number {n}" for n in range(100)], [[n, n + 1] for n in range(0, 100, 2)], 800

@@ -18,7 +18,7 @@ from droptop.engine.pool import Job
 from droptop.engine.run import arms, load
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
-from droptop.results.folder import is_locked, seed_folder
+from droptop.results.folder import is_locked, seed_folder, whole_result
 from droptop.study import sweep as study
 from droptop.study.index import Index
 from droptop.study.local import local
@@ -133,7 +133,7 @@ def status(args: list[str], console: Console) -> int:
     for run, arm in arms(command, config, folder).items():
         for seed in arm.seeds:
             place = seed_folder(run, seed)
-            state = ("done" if (place / "result.json").exists() else "running" if is_locked(place) else
+            state = ("done" if whole_result(run, seed) else "running" if is_locked(place) else
                      "stopped" if (place / "metrics.jsonl").exists() else "waiting")
             table.add_row(arm.options.debias, str(seed), state, str(steps_of(place / "metrics.jsonl") or "-"))
     console.print(table)

@@ -150,7 +150,8 @@ class SeedRun:
         learner, stream = steps.learner, steps.stream
         clock = Clock(self.config.options.checkpoint_seconds, time.monotonic())
         step = learner.clock["step"]
-        self.report(Progress(step, len(stream), position.task, len(stream.tasks), float("nan")))
+        task = min(position.task, len(stream.tasks) - 1)  # the position after the last task is the end of that one
+        self.report(Progress(step, len(stream), task, len(stream.tasks), float("nan")))
         kappa, onlooker = kappas(learner), self.onlooker(stream)
         for block in blocks(stream, position, len(steps.log.rows), self.config.options.eval_every):
             for batch in range(block.start, block.stop):

@@ -20,11 +20,11 @@ from droptop import checkpoint
 from droptop.config import Config
 from droptop.engine.build import build_learner
 from droptop.engine.run import arms, load
-from droptop.errors import BadCheckpoint, BadRequest, require
+from droptop.errors import BadCheckpoint, BadRequest, require, typed
 from droptop.learner import Learner
 from droptop.methods import own
 from droptop.nets import Precision, ViTConfig
-from droptop.results.folder import environments, read_spec, seed_folder
+from droptop.results.folder import environments, read_spec, seed_folder, whole_result
 from droptop.streams import Spec, find
 
 
@@ -83,13 +83,13 @@ def restore(place: Place, device: str = "cpu", weights: str | None = None,
             precision: Precision | None = None) -> Trained:
     """The learner on a device, by its newest whole checkpoint, computing as its run did unless told."""
     config, notes = place.config, list[str]()
-    header, tensors, about = newest_whole(place.folder, notes)
+    header, tensors, about = newest_whole(place, notes)
     if about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
     method = own.sha256(config.options.method)
     if any(noted.get("method", method) != method for noted in environments(place.run)[:1]):
         notes.append(f"{config.options.method} has changed since {place.run} began")
-    if not (place.folder / "result.json").exists():
+    if whole_result(place.run, place.seed) is None:
         notes.append(f"{place.folder} is not finished: this is the learner after {int(tensors['clock.step'])} steps, "
                      f"which has seen {int(tensors['seen'].sum())} of {len(tensors['seen'])} classes")
     learner = build_learner(bare(config, device, weights, precision), spec_of(place), place.seed)
@@ -98,23 +98,25 @@ def restore(place: Place, device: str = "cpu", weights: str | None = None,
         tensors |= {name: value for name, value in now.items() if name.startswith("random.")}  # of another device
     try:
         learner.load_state_dict(tensors)
-    except ValueError as error:
+    except BadCheckpoint as error:
         option = "--weights is another file than the run's, or " if "frozen" in tensors else ""
         raise BadRequest(f"{header} does not go with {place.run / 'config.toml'}: {option}{error}") from None
     return Trained(learner, place, notes)
 
 
-def newest_whole(folder: Path, notes: list[str]) -> tuple[Path, dict[str, Tensor], dict[str, Any]]:
+def newest_whole(place: Place, notes: list[str]) -> tuple[Path, dict[str, Tensor], dict[str, Any]]:
     """A seed's newest checkpoint that is whole: its header, its tensors, and what was said about them."""
-    headers = checkpoint.newest_first(folder / "checkpoints")
-    if not headers:
-        raise BadRequest(f"{folder} has no checkpoint yet")
+    folder, done = place.folder / "checkpoints", whole_result(place.run, place.seed) is not None
+    headers = checkpoint.newest_first(folder)
+    if not headers and not done:
+        raise BadRequest(f"{place.folder} has no checkpoint yet")
     for header in headers:
         try:
             return header, *checkpoint.read(header)
         except BadCheckpoint as error:
             notes.append(f"{error}; going back to what was before it")
-    raise BadCheckpoint(f"no checkpoint in {folder / 'checkpoints'} is whole")
+    first = f"delete {place.folder / 'result.json'}, and " if done else ""  # or resume takes it for finished
+    raise BadCheckpoint(f"no checkpoint in {folder} is whole: {first}{typed('resume', place.run)} makes them anew")
 
 
 def bare(config: Config, device: str, weights: str | None, precision: Precision | None) -> Config:

@@ -13,7 +13,7 @@ from droptop.paper.exhibits import Difference, Mean
 from droptop.paper.notebook import Notebook
 from droptop.paper.recipe import Cell, Recipe, Scope
 from droptop.results.compare import paired_effect
-from droptop.results.folder import read_metrics, read_result
+from droptop.results.folder import read_metrics, whole_result
 from droptop.study.grid import folder_name
 
 Series = dict[int, float]  # a figure by seed
@@ -42,13 +42,8 @@ class Found:
         return {folder_name(config): self.done(config) for config in self.configs}
 
     def done(self, config: Config) -> dict[int, dict[str, Any]]:
-        found = {}
-        for seed in config.seeds:
-            try:
-                found[seed] = read_result(self.folder(config), seed)
-            except (OSError, ValueError):  # not there yet, or damaged: the next sweep makes it anew
-                continue
-        return found
+        found = {seed: whole_result(self.folder(config), seed) for seed in config.seeds}
+        return {seed: result for seed, result in found.items() if result is not None}
 
     @property
     def missing(self) -> int:

@@ -18,7 +18,8 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from droptop.config import Config
-from droptop.report.series import WINDOW, Curves, kappa_series, shortcut_series
+from droptop.errors import BadRequest
+from droptop.report.series import WINDOW, Curves, Lines, kappa_series, shortcut_series
 from droptop.results.folder import read_metrics, read_result, summary_of
 from droptop.results.records import Maps, read_maps
 
@@ -27,19 +28,29 @@ STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "
          "font.size": 9, "axes.titlesize": 9, "figure.titlesize": 11}
 ACROSS = 5  # test sets side by side
 MOST_ROWS = 20  # classes with a panel of their own; more of them share a heat map
-def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> None:
-    """The figures of one arm."""
+
+
+def draw_run(config: Config, run: Path, summary: dict[str, Any]) -> dict[int, str]:
+    """The figures of one arm; gives the seeds whose metrics cannot be read, and why. Results do not depend on these,
+    curves over steps do and are drawn of the others."""
+    metrics, unread = dict[int, Lines](), dict[int, str]()
+    for seed in config.seeds:
+        try:
+            metrics[seed] = read_metrics(run, seed, len(read_result(run, seed)["tasks"]))
+        except BadRequest as error:
+            unread[seed] = str(error)
     with plt.rc_context(STYLE):
         title = f"{summary['method']}, {summary['debias']}, on {summary['data']}"
         _save(accuracy_after_tasks({summary["debias"]: summary}, title), run, "accuracy")
         _save(accuracy_matrices({summary["debias"]: summary}, title), run, "matrix")
-        metrics = {seed: read_metrics(run, seed) for seed in config.seeds}
-        if config.droptop is not None and config.droptop.drop == "adaptive":
-            _save(intensities(config, read_result(run, config.seeds[0]), metrics[config.seeds[0]], title), run, "kappa")
-        if any("dropped" in line for line in metrics[config.seeds[0]]):
-            _save(shortcut_shares(list(metrics.values()), title), run, "shortcut")
+        for seed, lines in [*metrics.items()][:1]:
+            if config.droptop is not None and config.droptop.drop == "adaptive":
+                _save(intensities(config, read_result(run, seed), lines, title, seed), run, "kappa")
+            if any("dropped" in line for line in lines):
+                _save(shortcut_shares(list(metrics.values()), title), run, "shortcut")
         if (maps := read_maps(run, config.seeds[0])) is not None:
             _save(attention_maps({summary["debias"]: maps}, title), run, "attention")
+    return unread
 
 
 def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, Any]) -> None:
@@ -156,13 +167,12 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
 
 
 def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str,
-                seed: int | None = None) -> Figure:
-    """kappa' over time, a row a class, of the first seed unless told; a heat map where there are many classes."""
+                seed: int) -> Figure:
+    """kappa' of a seed over time, a row a class; a heat map where there are many classes."""
     assert config.droptop is not None
     curves = kappa_series(config.droptop, result["classes"], result["tasks"], lines)
     figure = kappa_curves(curves, lines) if len(curves) <= MOST_ROWS else kappa_map(curves, lines, config.droptop.gamma)
-    shown = config.seeds[0] if seed is None else seed
-    figure.suptitle(f"{title}, seed {shown}: kappa', percent of the first map dropped by attention", fontsize=10)
+    figure.suptitle(f"{title}, seed {seed}: kappa', percent of the first map dropped by attention", fontsize=10)
     return figure
 
 

@@ -165,12 +165,17 @@ def matches(path: Path, mark: dict[str, Any]) -> bool:
         return hashlib.sha256(file.read(mark["bytes"])).hexdigest() == mark["sha256"]
 
 
-def read_metrics(run: Path, seed: int) -> list[dict[str, Any]]:
+def read_metrics(run: Path, seed: int, tasks: int = 0) -> list[dict[str, Any]]:
+    """A seed's metrics, with the ends of so many tasks at least."""
     path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
     try:
         lines.extend(map(json.loads, path.read_text().splitlines()))
+    except FileNotFoundError:
+        raise BadRequest(f"{path} is not there") from None
     except ValueError as error:
         raise BadRequest(f"{path} is damaged in line {len(lines) + 1}: {error}") from None
+    if (ended := sum("task_end" in line for line in lines)) < tasks:
+        raise BadRequest(f"{path} is damaged: it has the ends of {ended} tasks, not of {tasks}")
     return lines
 
 
@@ -193,15 +198,23 @@ def read_spec(folder: Path) -> Spec | None:
 
 def is_done(run: Path, seed: int) -> bool:
     """Is a seed's result there, whole? A damaged one is removed, so that it will be made anew."""
-    try:
-        if read_result(run, seed)["tests"]:
-            return True
-    except FileNotFoundError:
+    path = seed_folder(run, seed) / "result.json"
+    if not path.exists():  # nothing to remove, then: somebody may be about to write it
         return False
-    except (OSError, ValueError, TypeError, LookupError):
-        pass
-    (seed_folder(run, seed) / "result.json").unlink(missing_ok=True)
+    if whole_result(run, seed) is not None:
+        return True
+    path.unlink(missing_ok=True)
     return False
+
+
+def whole_result(run: Path, seed: int) -> dict[str, Any] | None:
+    """A seed's result; None where it is not there or damaged. Whoever asks whether a seed is done goes by this."""
+    try:
+        result = read_result(run, seed)
+        tests = result["tests"].values()
+        return result if tests and all(isinstance(figures, dict) for figures in tests) else None
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return None
 
 
 def read_result(run: Path, seed: int) -> dict[str, Any]:

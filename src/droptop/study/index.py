@@ -1,7 +1,7 @@
 """index.sqlite: where every cell of a study stands, for those who ask. Run folders are the truth.
 
 Only the sweep that holds a study writes its index. It can be deleted at any time: a sweep makes it anew from the
-folders, and whoever only reads makes one in memory. A cell is done once its result.json is there.
+folders, and whoever only reads makes one in memory. A cell is done once its result.json is there, whole.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from droptop.config import FREE, Config, flatten
 from droptop.engine.run import load
 from droptop.errors import BadRequest
-from droptop.results.folder import is_locked, seed_folder
+from droptop.results.folder import is_locked, seed_folder, whole_result
 
 FORMAT = 1
 TABLES = """
@@ -93,6 +93,12 @@ class Index:
         self.database.executemany("INSERT OR REPLACE INTO options VALUES (?, ?, ?)",
                                   [(run, name, json.dumps(value, default=str)) for name, value in options.items()])
 
+    def look_again(self, cells: Iterable[Cell]) -> None:
+        """Looks at those that the index has for done, though they are to be run: their results are damaged or gone."""
+        done = {cell for cell, status in self.statuses().items() if status == "done"}
+        for cell in done.intersection(cells):
+            self.look(cell)
+
     def look(self, cell: Cell) -> tuple[str, str]:
         """Notes where a cell stands by what is on the disk; gives where it stood before and where it stands now."""
         try:
@@ -103,17 +109,16 @@ class Index:
 
     def _look(self, cell: Cell) -> tuple[str, str]:
         before = self.database.execute("SELECT status FROM cells WHERE run = ? AND seed = ?", cell).fetchone()
-        folder = seed_folder(self.study / "runs" / cell.run, cell.seed)
+        run = self.study / "runs" / cell.run
+        folder = seed_folder(run, cell.seed)
         status, error, finished = "waiting", None, None
-        try:
-            result = json.loads((folder / "result.json").read_text())
-            status, finished = "done", (folder / "result.json").stat().st_mtime
-            rows = [(*cell, test, figure, value) for test, figures in result["tests"].items()
-                    for figure, value in figures.items() if value is None or isinstance(value, int | float)]
-            self.database.executemany("INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?, ?)", rows)
-        except (OSError, ValueError, KeyError, AttributeError):
-            status = "waiting"
-            with suppress(OSError, ValueError, KeyError):
+        with suppress(OSError, ValueError, KeyError):
+            if (result := whole_result(run, cell.seed)) is not None:
+                rows = [(*cell, test, figure, value) for test, figures in result["tests"].items()
+                        for figure, value in figures.items() if value is None or isinstance(value, int | float)]
+                self.database.executemany("INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?, ?)", rows)
+                status, finished = "done", (folder / "result.json").stat().st_mtime
+            else:
                 error = json.loads((folder / "failed.json").read_text())["error"]
                 status = "failed"
         self.database.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", (*cell, status, error, finished))

@@ -144,8 +144,9 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, watcher: Watcher) 
         runs = dict(prepare(out, config, watcher.note, behind) for config in configs)
         index = Index(out, writes=True, note=watcher.note)
         try:
-            driver = Sweep(out, index, watcher)
             packs = waiting(runs)
+            index.look_again(Cell(job.run.name, job.seed) for pack in packs for job in pack)
+            driver = Sweep(out, index, watcher)
             watcher.start(driver.counts["done"], sum(driver.counts.values()))
             if packs:
                 engine(packs, driver)

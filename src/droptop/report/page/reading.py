@@ -8,14 +8,14 @@ from typing import Any
 
 from droptop.config import Config
 from droptop.report.series import Lines
-from droptop.results.folder import read_result, seed_folder
+from droptop.results.folder import seed_folder, whole_result
 from droptop.results.metrics import Evaluation, accuracy_curve, accuracy_matrix
 from droptop.results.records import Confusion, Maps, read_confusion, read_maps
 
 
 @dataclass
 class Seed:
-    lines: Lines
+    lines: Lines  # none if they were damaged after it was done
     result: dict[str, Any] | None  # once it is done
     confusion: list[Confusion]
 
@@ -32,6 +32,11 @@ class Seed:
     def ends(self) -> list[dict[str, Evaluation]]:
         """Evaluations after each task so far."""
         return [line["eval"] for line in self.lines if line.get("task_end")]
+
+    @property
+    def tests(self) -> list[str]:
+        """Those it was measured on, in the stream's order; none before the first task is over."""
+        return list(self.result["tests"] if self.result else self.ends[0] if self.ends else ())
 
     def curve(self, test: str) -> list[float]:
         if self.result:
@@ -64,26 +69,27 @@ class Arm:
     @property
     def tests(self) -> list[str]:
         """Test sets, in the stream's order."""
-        return next((list(own.ends[0]) for own in self.seeds.values() if own.ends), [])
+        return next((own.tests for own in self.seeds.values() if own.tests), [])
 
 
 def read_arm(config: Config, run: Path) -> Arm:
-    begun = [seed for seed in config.seeds if (seed_folder(run, seed) / "metrics.jsonl").exists()]
-    return Arm(config.options.debias, config, run, {seed: read_seed(run, seed) for seed in begun})
+    seeds = {seed: read_seed(run, seed) for seed in config.seeds}
+    begun = {seed: own for seed, own in seeds.items() if own.lines or own.result}
+    return Arm(config.options.debias, config, run, begun)
 
 
 def read_seed(run: Path, seed: int) -> Seed:
-    try:
-        result: dict[str, Any] | None = read_result(run, seed)
-    except (OSError, ValueError):
-        result = None
-    return Seed(whole_lines(seed_folder(run, seed) / "metrics.jsonl"), result, read_confusion(run, seed))
+    result = whole_result(run, seed)  # before its metrics, which are all there by then
+    lines = whole_lines(seed_folder(run, seed) / "metrics.jsonl")
+    if result is not None and sum("task_end" in line for line in lines) < len(result["tasks"]):
+        lines = []  # damaged since: half a curve would pass for a whole one
+    return Seed(lines, result, read_confusion(run, seed))
 
 
 def whole_lines(path: Path) -> Lines:
-    """The lines of a metrics.jsonl that somebody may be writing: the last one may be half there."""
-    lines = []
-    for text in path.read_bytes().splitlines():
+    """The lines of a metrics.jsonl that somebody may be writing: the last one may be half there, or none yet."""
+    lines = list[dict[str, Any]]()
+    for text in path.read_bytes().splitlines() if path.exists() else ():
         try:
             lines.append(json.loads(text))
         except ValueError:

@@ -30,6 +30,8 @@ def page_of_runs(command: Command, config: Config, out: Path, again: str, config
         describe_run(page, both[0], done)
     else:
         describe_comparison(page, both, done)
+    page.notes += [f"Curves over steps lack {arm.name} seed {seed}, whose metrics.jsonl is damaged or gone."
+                   for arm in both for seed, own in arm.seeds.items() if own.result and not own.lines]
     page.sections = [section for part in PARTS if (section := part(both, page.notes)) is not None]
     page.looks = looks({arm.name: arm.maps for arm in both if arm.maps is not None}, page.notes)
     return page

@@ -62,7 +62,7 @@ def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
     rows: list[Row] = []
     for test in tests_of(both):
         for arm in both:
-            curves = [own.curve(test) for own in arm.seeds.values() if own.ends]
+            curves = [own.curve(test) for own in arm.seeds.values() if own.tests]
             for task in range(max(map(len, curves), default=0)):
                 rows.append([test, arm.name, task + 1, *spread(curve[task] for curve in curves if task < len(curve))])
     if not rows:
@@ -81,7 +81,7 @@ def matrices(both: list[Arm], notes: list[str]) -> Section | None:
     rows: list[Row] = []
     found = []
     for arm, test in panels(both):
-        known = [own.matrix(test) for own in arm.seeds.values() if own.ends and own.tasks]
+        known = [own.matrix(test) for own in arm.seeds.values() if own.tests and own.tasks]
         after = max(map(len, known), default=0)
         kept = evenly(after, MOST_TASKS)
         for i in kept:
@@ -140,7 +140,7 @@ def forgotten(both: list[Arm], notes: list[str]) -> Section | None:
     rows: list[Row] = []
     for test in tests_of(both):
         for arm in both:
-            known = [own.matrix(test) for own in arm.seeds.values() if own.result and len(own.ends) > 1]
+            known = [own.matrix(test) for own in arm.seeds.values() if own.result and len(own.tasks) > 1]
             tasks = min(map(len, known), default=1)
             for task in range(tasks - 1):
                 rows.append([test, arm.name, task + 1, *spread(lost(matrix, task) for matrix in known)])
