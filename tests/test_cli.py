@@ -325,6 +325,7 @@ def test_run(args, tmp_path):
     done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "A_avg" in done.stdout
+    assert "mean ± standard error; F_last: lower is better" in " ".join(done.stdout.split())
     lines = (tmp_path / "out/seed-0/metrics.jsonl").read_text().splitlines()
     evaluated = [json.loads(line)["step"] for line in lines if '"eval"' in line]
     assert evaluated == ([2, 3, 4, 6, 8, 9, 10] if "--eval-every" in args else
@@ -374,7 +375,20 @@ def test_seeds_of_unequal_lengths_share_a_figure():
     ("compare --debias none --out OUT", "--debias"),
     ("compare --data imagenet --out OUT", "there is no stream imagenet; there are fashion"),
     ("compare --method sgd --out OUT", "--method takes one of er"),
-    ("compare --config nowhere.toml --out OUT", "nowhere.toml"),
+    ("compare --data fashon --out OUT", "did you mean fashion?"),
+    ("compare --method deerpp --out OUT", "did you mean derpp?"),
+    ("compare --debias dorptop --out OUT", "--debias takes one of none, droptop"),
+    ("compare --debias dorptop --out OUT", "not dorptop; did you mean droptop?"),
+    ("paper tabel1 --out OUT", "there is no recipe tabel1; there are table1"),
+    ("paper tabel1 --out OUT", "did you mean table1?"),
+    ("data lits", "did you mean list?"),
+    ("comprae --out OUT", "did you mean compare?"),
+    ("compare --config nowhere.toml --out OUT", "droptop: nowhere.toml is not there"),
+    ("compare --config HERE --out OUT", "cannot be read: Is a directory"),
+    ("compare --config HERE/note.txt --out OUT", "note.txt is not TOML: "),
+    ("run --config examples/study.toml --out OUT", "`droptop sweep examples/study.toml --out FOLDER` runs that"),
+    ("run --tasks 5 --split 0,1/2,3 --out OUT", "--split takes the place of --tasks, not both"),
+    ("run --split 0,1/2,3 --stream.class-order=random --out OUT", "--split takes the place of --class-order"),
     ("compare --weights nowhere --out OUT", "--weights"),
     ("compare --weights random --out OUT", "--weights takes a file or hf:OWNER/NAME with a ResNet"),
     ("compare --method l2p --out OUT", "--weights random"),
@@ -384,13 +398,15 @@ def test_seeds_of_unequal_lengths_share_a_figure():
     ("compare --tasks 3 --out OUT", "--tasks"),
     ("compare --split bag/0,8 --out OUT", "--split takes every class once, not bag twice"),
     ("compare --stem 7x7/2-pool --debias no-fusion --out OUT", "1 x 1"),
-    ("compare something --out OUT", "something"),
+    ("compare something --out OUT", "droptop compare has no place for something"),
     ("compare --seeds", "--seeds takes a value"),
     ("compare", "--out is missing"),
     ("compare --out HERE", "holds something already"),
     ("compare --out HERE/note.txt", "is a file"),
     ("resume HERE", "not a run folder"),
     ("resume", "FOLDER is missing"),
+    ("resume HERE --lr 0.3", "droptop resume takes no --lr; `droptop resume --help` says what it takes"),
+    ("resume HERE --sedes=3", "droptop resume takes no --sedes; did you mean --seeds?"),
     ("retrain", "unknown command"),
 ])
 def test_what_cannot_be_done(args, names, tmp_path, capsys):

@@ -6,10 +6,10 @@ both.
 """
 
 import dataclasses
-import difflib
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -19,7 +19,7 @@ import torch
 
 from droptop import methods, trackers
 from droptop.debias import DEBIAS, DropTopConfig
-from droptop.errors import BadRequest, is_text, require
+from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
@@ -170,7 +170,7 @@ def absolute(name: str, value: str) -> str:
 
 
 def named(kind: str, name: str, known: dict[str, Any]) -> Any:
-    require(name in known, kind, f"one of {', '.join(known)}", name)
+    require(name in known, kind, f"one of {', '.join(known)}", name + meant(name, known))
     return known[name]
 
 
@@ -219,16 +219,20 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 
 def resolve(name: str, config: Config, where: str = "") -> str:
     """The path of the option that `name` is an end of."""
-    wanted = name.replace("-", "_")
     paths = list(flatten(config))
-    found = [path for path in paths if path == wanted or path.endswith("." + wanted)]
+    found = ending_in(name, paths)
     if len(found) == 1:
         return found[0]
-    short = {path.rpartition(".")[2]: path for path in paths}
-    close = difflib.get_close_matches(wanted.rpartition(".")[2], short, 1, 0.6)
-    hint = f"; did you mean --{close[0].replace('_', '-')}?" if close else ""
+    short = [path.rpartition(".")[2].replace("_", "-") for path in paths]
+    hint = meant(name.rpartition(".")[2].replace("_", "-"), short, "--")
     raise BadRequest(f"{where}unknown option {name} with --data {config.options.data} --method "
                      f"{config.options.method} --debias {config.options.debias}{hint}")
+
+
+def ending_in(name: str, paths: Iterable[str]) -> list[str]:
+    """Those of some options' paths that a name is an end of, in Python or as a flag."""
+    wanted = name.replace("-", "_")
+    return [path for path in paths if path == wanted or path.endswith("." + wanted)]
 
 
 def override(config: Config, options: dict[str, Any]) -> Config:
@@ -283,11 +287,19 @@ def as_toml(name: str, value: Any) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The file's options by path, tables opened."""
+    return leaves(read_tables(path))
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """What a TOML file says."""
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadRequest(f"{path} is not TOML: {getattr(error, 'strerror', None) or error}") from None
-    return leaves(tables)
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BadRequest(f"{path} is not there") from None
+    except OSError as error:
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadRequest(f"{path} is not TOML: {error}") from None
 
 
 def leaves(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

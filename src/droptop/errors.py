@@ -1,8 +1,9 @@
 """What can go wrong, by what a caller should do about it."""
 
+import difflib
 import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ class DownloadFailed(DroptopError):
 
 
 class BadCheckpoint(DroptopError):
-    """A checkpoint that is damaged or does not belong here."""
+    """A checkpoint, or a learner's state, that is damaged or does not belong here."""
 
 
 def refuse(errors: Sequence[BadRequest]) -> None:
@@ -85,6 +86,12 @@ def typed(*words: str | Path) -> str:
 def is_text(name: str) -> bool:
     """Not so the name of a file that is not in UTF-8, whose bytes Python keeps as lone surrogates."""
     return not any("\udc80" <= letter <= "\udcff" for letter in name)
+
+
+def meant(name: str, known: Iterable[str], dashes: str = "") -> str:
+    """What ends a complaint about a name that is not known, where a known one is close to it."""
+    close = difflib.get_close_matches(name, list(known), 1, 0.6)
+    return f"; did you mean {dashes}{close[0]}?" if close else ""
 
 
 def wrong(loss: float) -> str:

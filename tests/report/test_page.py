@@ -211,6 +211,12 @@ def test_the_command_makes_the_same_again(comparison, tmp_path):
     assert parse("run", shlex.split(command_of(tmp_path))[2:])[0] == odd
 
 
+def test_the_command_has_no_options_that_are_not_taken_together(tmp_path):
+    odd = configure("fashion", debias="none", tasks=2, class_order="random", split="0,1/2,3")  # as a file may say
+    (tmp_path / "config.toml").write_text(to_toml(odd, "run"))
+    assert parse("run", shlex.split(command_of(tmp_path))[2:])[0].stream.split == "0,1/2,3"
+
+
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-40])])
 def test_results_stand_without_their_metrics(comparison, page, tmp_path, damage):
     out = tmp_path / "out"

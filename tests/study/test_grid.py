@@ -68,7 +68,8 @@ def test_a_study_asks_for_the_same_from_every_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("text", "says"), [
     ('[[also]]\ndebias = "none"\ngamma = 2.0', "unknown option gamma"),
     ('candidates = 40\n[[grid]]\nmethod = "er"\n[[grid]]\nmethod = "gss"', "unknown option candidates"),
-    ("lr = [", "study.toml"), ("learning_rate = [0.1, 0.2]", "unknown option learning_rate"),
+    ("lr = [", "study.toml"), ('command = "compare"\nlr = 0.1', "`droptop resume .*continues that, `droptop compare"),
+    ("learning_rate = [0.1, 0.2]", "unknown option learning_rate"),
     ('method = ["er", "sgd"]', "sgd"), ("seeds = [1, 2]", "seeds is one for the whole"),
     ("lr = []", "lr has no values"), ("[[also]]\nseeds = 2", "stands at its top"),
     ("threads = [1, 2]", "threads is one"),

@@ -148,6 +148,8 @@ def test_status_and_results(whole, tmp_path, capsys):
     found = droptop("results", whole, "--by", "method,debias", "--export", tmp_path / "r.csv")
     assert found.returncode == 0, found.stderr
     assert "droptop" in found.stdout
+    assert "mean ± standard error; F_last: lower is better" in found.stdout
+    assert f"6 rows in {tmp_path / 'r.csv'}\n" in found.stdout
     assert (tmp_path / "r.csv").read_text().count("\n") == 1 + 2 * 3  # two arms, three figures, a header
     for args in (["status", tmp_path], ["results", tmp_path], ["results", whole, "--by", "weather"],
                  ["sweep", "--out", tmp_path / "nothing"], ["results", whole, "--export", "x.pdf"],

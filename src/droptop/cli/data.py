@@ -11,7 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from droptop.cli import flags
-from droptop.errors import BadRequest, Damaged, require
+from droptop.errors import BadRequest, Damaged, meant, require
 from droptop.report import bars
 from droptop.streams import FAMILIES, STREAMS, Data, find
 from droptop.streams.download import PACKAGES
@@ -97,7 +97,7 @@ def data(args: list[str], console: Console) -> int:
         print(USAGE, end="")
         return 0 if args else 2
     if args[0] not in commands:
-        raise BadRequest(f"unknown command data {args[0]}: there are {', '.join(commands)}")
+        raise BadRequest(f"unknown command data {args[0]}: there are {', '.join(commands)}{meant(args[0], commands)}")
     commands[args[0]](args[1:], console)
     return 0
 

@@ -10,24 +10,28 @@ import io
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import tyro
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from droptop.config import SECTIONS, Config, defaults, flatten, read_toml, resolve
 from droptop.debias import DEBIAS
-from droptop.errors import BadRequest, require
+from droptop.errors import BadRequest, meant, require, typed
 from droptop.methods import METHODS
 from droptop.streams import known_names
 
 T = TypeVar("T")
+POSITIONAL = get_args(Positional[str])[1]  # what tyro marks options by that have no flag
 
 
 def parse(command: str, args: list[str]) -> tuple[Config, Path]:
     """The configuration that a command line asks for, and the folder for its results."""
     file = _last(args, "--config")
     written = {} if file is None else read_toml(Path(file))
+    if any(isinstance(value, list) for value in written.values()):  # which no option of a run is
+        raise BadRequest(f"--config takes options of one run; {file} has lists, as a study has: "
+                         f"{typed('sweep', str(file), '--out', 'FOLDER')} runs that")
     written.pop("command", None)
     chosen = {name: _last(args, f"--{name}") or str(written.get(name, default))
               for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
@@ -40,7 +44,7 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
 
 def _canonical(args: list[str], base: Config) -> list[str]:
     """The same command line with every option under the one name that tyro knows it by."""
-    values, tokens, rest = flatten(base), [], list(args)
+    values, tokens, rest, given = flatten(base), [], list(args), set[str]()
     while rest:
         token = rest.pop(0)
         name, equals, value = token.removeprefix("--").partition("=")
@@ -48,6 +52,7 @@ def _canonical(args: list[str], base: Config) -> list[str]:
             tokens.append(token)
             continue
         path, off = _switched(name, base)
+        given.add(path)
         if isinstance(values[path], bool):
             if not equals:
                 value = rest.pop(0) if rest and rest[0].lower() in ("true", "false") else "true"
@@ -55,6 +60,8 @@ def _canonical(args: list[str], base: Config) -> list[str]:
             tokens += as_tokens(path, off != (value.lower() == "true"), base)
         else:
             tokens += [_flag(path), *([value] if equals else [])]
+    for path in ("stream.tasks", "stream.class_order"):  # files may have all of them, as those that runs write do
+        require(not {path, "stream.split"} <= given, "split", f"the place of {_flag(path)}", "both")
     return tokens
 
 
@@ -116,7 +123,10 @@ def read(kind: type[T], tokens: list[str], program: str, about: str) -> T:
     except SystemExit as end:
         if end.code in (0, None):
             raise
-        raise BadRequest(one_line(errors.getvalue())) from None
+        message = one_line(errors.getvalue())
+        if found := re.match(r"Unrecognized options: ([^\s,=]+)", message):
+            message = unknown(found[1], kind, program)
+        raise BadRequest(message) from None
 
 
 def one_line(box: str) -> str:
@@ -136,3 +146,11 @@ def one_line(box: str) -> str:
     if found := re.match(r"invalid choice (\S+) for argument '(--\S+)'. Expected one of \((.*)\)", message):
         return f"{found[2]} takes one of {found[3]}, not {found[1]}"
     return message.rstrip(".")
+
+
+def unknown(word: str, kind: type, program: str) -> str:
+    """What is said of a word that a command does not take."""
+    hints = get_type_hints(kind, include_extras=True)
+    options = [_flag(name) for name, hint in hints.items() if POSITIONAL not in getattr(hint, "__metadata__", ())]
+    refused = f"takes no {word}" if word.startswith("-") else f"has no place for {word}"
+    return f"{program} {refused}{meant(word, options) or f'; `{program} --help` says what it takes'}"

@@ -13,7 +13,7 @@ from importlib import import_module
 from rich.console import Console
 
 from droptop import __version__
-from droptop.errors import BadRequest, DroptopError
+from droptop.errors import BadRequest, DroptopError, meant
 
 USAGE = """\
 usage: droptop COMMAND ...
@@ -86,7 +86,7 @@ def serve(args: list[str], console: Console) -> int:
         print(f"droptop {__version__}")
         return 0
     if name not in COMMANDS:
-        raise BadRequest(f"unknown command {name}: there are {', '.join(COMMANDS)}")
+        raise BadRequest(f"unknown command {name}: there are {', '.join(COMMANDS)}{meant(name, COMMANDS)}")
     command = getattr(import_module(f"droptop.cli.{COMMANDS[name]}"), name)
     return int(command(rest, console))
 

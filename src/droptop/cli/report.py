@@ -91,5 +91,7 @@ def flags_of(config: Config) -> list[str]:
     known = own.is_there(options.method)
     base = defaults(options.data, options.method, options.debias) if known else config
     usual = flatten(base) if known else named
-    others = {path: value for path, value in flatten(config).items() if value not in (None, usual.get(path))}
+    idle = ("stream.tasks", "stream.class_order") if config.stream.split else ()  # nor are they taken beside it
+    others = {path: value for path, value in flatten(config).items()
+              if value not in (None, usual.get(path)) and path not in idle}
     return [token for path, value in (named | others).items() for token in flags.as_tokens(path, value, base)]

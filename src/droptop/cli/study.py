@@ -212,6 +212,7 @@ def results(args: list[str], console: Console) -> int:
                       highlight=False, markup=False, soft_wrap=True)
     if options.export is not None:
         export(found, options.export)
+        console.print(f"{len(found)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
 

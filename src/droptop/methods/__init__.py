@@ -1,6 +1,6 @@
 """Methods by name; a new one joins the command line and every contract by its entry here. Others come as files."""
 
-from droptop.errors import require
+from droptop.errors import meant, require
 from droptop.learner import Learner
 from droptop.methods import own
 from droptop.methods.aser import ASER
@@ -24,7 +24,8 @@ def find(name: str, option: str = "method") -> type[Learner]:
     """A method by its name, or by the file that defines it."""
     if own.is_file(name):
         return own.load(name)
-    require(name in METHODS, option, f"one of {', '.join(METHODS)}, or a file such as my_method.py", name)
+    require(name in METHODS, option, f"one of {', '.join(METHODS)}, or a file such as my_method.py",
+            name + meant(name, METHODS))
     return METHODS[name]
 
 

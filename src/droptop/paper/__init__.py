@@ -11,7 +11,7 @@
 
 from importlib import import_module
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, meant
 from droptop.paper.recipe import Recipe
 
 # In recipes/, in the order of `droptop paper list`; each has RECIPES.
@@ -28,5 +28,5 @@ def every_recipe() -> dict[str, Recipe]:
 def find(name: str) -> Recipe:
     known = every_recipe()
     if name not in known:
-        raise BadRequest(f"there is no recipe {name}; there are {', '.join(known)}")
+        raise BadRequest(f"there is no recipe {name}; there are {', '.join(known)}{meant(name, known)}")
     return known[name]

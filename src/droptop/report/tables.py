@@ -8,6 +8,7 @@ from rich.table import Table
 
 from droptop.results.compare import CURVES, Effect, verdict
 
+LEGEND = "percent, mean ± standard error; F_last: lower is better"
 NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}
 
 
@@ -38,7 +39,7 @@ def heading(summary: dict[str, Any]) -> str:
 
 
 def run_table(summary: dict[str, Any]) -> Table:
-    table = Table("test set", "", summary["debias"], title=heading(summary) + " (percent, mean ± standard error)")
+    table = Table("test set", "", summary["debias"], title=f"{heading(summary)} ({LEGEND})")
     for test, figures in summary["tests"].items():
         for figure, values in figures.items():
             if figure not in CURVES:
@@ -50,7 +51,7 @@ def run_table(summary: dict[str, Any]) -> Table:
 def compare_table(comparison: dict[str, Any]) -> Table:
     plain, debiased = comparison["arms"].values()
     table = Table("test set", "", plain["debias"], debiased["debias"], "difference", "95% interval", "p",
-                  "p (Holm)", "", title=heading(plain) + " (percent, mean ± standard error; F_last: lower is better)",
+                  "p (Holm)", "", title=f"{heading(plain)} ({LEGEND})",
                   caption="p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)")
     for test, effects in comparison["effects"].items():
         for figure, effect in effects.items():
@@ -129,4 +130,5 @@ def study_table(rows: list[dict[str, Any]], by: Sequence[str]) -> Table:
                       p_text(row["p_holm"])]
         table.add_row(*(str(row[name]) for name in by), row["test"], row["figure"], str(row["n"]),
                       f"{row['mean']:.1f}{error}", *effect)
+    table.caption = f"{LEGEND}; n: seeds"
     return table

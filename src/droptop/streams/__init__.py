@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, meant
 from droptop.streams import cifar, fashion, folder, imagenet9, mnist
 from droptop.streams.colours import ColourConfig
 from droptop.streams.root import Progress
@@ -109,7 +109,8 @@ def find(name: str) -> StreamKind:
         return FAMILIES[head].kind(rest)
     if head in FAMILIES:
         raise BadRequest(f"{name} is not the whole name: {head}:{FAMILIES[head].takes}")
-    raise BadRequest(f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}")
+    raise BadRequest(f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}"
+                     f"{meant(name, STREAMS)}")
 
 
 def known_names() -> dict[str, str]:

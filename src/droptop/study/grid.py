@@ -19,12 +19,11 @@ of it, and combinations that come to the same are one. A cell is a configuration
 """
 
 import itertools
-import tomllib
 from pathlib import Path
 from typing import Any
 
-from droptop.config import PLACES, Config, absolute, as_toml, defaults, leaves, override, resolve
-from droptop.errors import BadRequest
+from droptop.config import PLACES, Config, absolute, as_toml, defaults, leaves, override, read_tables, resolve
+from droptop.errors import BadRequest, typed
 
 NAMES = {"data": "fashion-sticker", "method": "er", "debias": "droptop"}
 FIXED = ("seeds", "first_seed", "device", "threads")  # of a whole study, on which machines it runs depends
@@ -55,11 +54,11 @@ def read_study(path: Path) -> list[Config]:
 
 def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
     """What a study says at its top, its own grids and what is to be added."""
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise BadRequest(f"a study is a TOML file; {path}: {reason}") from None
+    tables = read_tables(path)
+    if (command := tables.get("command")) in ("run", "compare"):
+        raise BadRequest(f"{path} is no study but what one {typed(command)} was asked for: "
+                         f"{typed('resume', path.parent)} continues that, "
+                         f"{typed(command, '--config', path, '--out', 'FOLDER')} runs it again")
     own, also = (tables.pop(name, []) for name in ("grid", "also"))
     for name, part in (("grid", own), ("also", also)):
         if not isinstance(part, list) or not all(isinstance(table, dict) for table in part):
