@@ -91,9 +91,22 @@ def test_what_else_is_refused():
         droptop.learn(toy_learner(), [], {"test": samples()})
     with pytest.raises(BadRequest, match="every"):
         droptop.learn(toy_learner(), pairs(1), {}, every=0)
-    for test in (Samples(samples().x[:0], samples().y[:0]), Samples(samples().x, samples().y + 3)):
-        with pytest.raises(BadRequest, match="test set mine must hold samples"):
+    for test, says in ((Samples(samples().x[:0], samples().y[:0]), "must hold samples"),
+                       (Samples(samples().x, samples().y + 3), "must have labels from 0 to 3, not 3 to 6"),
+                       (samples().x, "must be Samples of images and labels, not a Tensor")):
+        with pytest.raises(BadRequest, match=f"test set mine {says}"):
             droptop.learn(toy_learner(), pairs(1), {"mine": test})
+    with pytest.raises(BadRequest, match=r'test sets come by name, such as \{"test": samples\}, not as a Samples'):
+        droptop.learn(toy_learner(), pairs(1), samples())
+    for test in (samples().x, samples().y, None, (samples().x, samples().y), {"test": samples()}):
+        with pytest.raises(BadRequest, match="a test set must be Samples of images and labels, not a "):
+            droptop.evaluate(toy_learner(), test)
+    with pytest.raises(BadRequest, match="a test set must have labels from 0 to 3"):
+        droptop.evaluate(toy_learner(), Samples(samples().x, samples().y - 1))
+    history = droptop.learn(toy_learner(), pairs(2), {"test": samples(), "other": samples()})
+    for ask in (history.accuracy, history.anytime):
+        with pytest.raises(BadRequest, match=r"no test set tets; there are test, other; did you mean test\?"):
+            ask("tets")
     with pytest.raises(Diverged, match="batch 1: the loss is"):
         droptop.learn(toy_learner(lr=1e30), pairs(3), {})
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from droptop import BadRequest, Samples, Spec, Stream, StreamConfig, make_stream
+from droptop import BadBatch, BadRequest, Samples, Spec, Stream, StreamConfig, make_stream
 from droptop.streams import Position
 
 SPEC = Spec((1, 2, 2), tuple("abcdef"))
@@ -70,3 +70,19 @@ def test_class_orders():
 def test_tasks_must_divide_the_classes():
     with pytest.raises(BadRequest, match="tasks"):
         make_stream("fashion", tasks=3)
+
+
+def test_an_option_that_a_stream_does_not_have_is_named_in_its_own_terms():
+    with pytest.raises(BadRequest, match=r"^stream fashion-sticker has no option limt; it has .*did you mean limit\?$"):
+        make_stream("fashion-sticker", limt=3)
+    with pytest.raises(BadRequest, match=r"^stream fashion has no option lr; it has root, limit, tasks, [a-z_, ]+$"):
+        make_stream("fashion", lr=0.1)  # a learner's: it would say nothing here
+    assert make_stream("fashion", **{"stream.drop-last": False}).config.drop_last is False
+
+
+def test_samples_are_tensors():
+    x, y = torch.zeros(2, 1, 4, 4), torch.zeros(2, dtype=torch.int64)
+    assert len(Samples(x, y)) == 2  # images in float32 too, which a spec may have
+    for wrong in ((x.numpy(), y), (x, y.tolist()), (x, None), (x, y, [True, False])):
+        with pytest.raises(BadBatch, match=r"samples are tensors; [a-z]+ is a (ndarray|list|NoneType): "):
+            Samples(*wrong)

@@ -6,8 +6,8 @@ from typing import Any
 from torch import nn
 
 from droptop import methods, nets
-from droptop.config import Config, configure, resolve
-from droptop.errors import BadRequest, require
+from droptop.config import Config, configure, ending_in, flatten, resolve
+from droptop.errors import BadRequest, meant, require
 from droptop.learner import Learner
 from droptop.nets.layout import Layout
 from droptop.streams import Spec, Stream, StreamConfig, StreamKind, find
@@ -39,6 +39,11 @@ def build_learner(config: Config, stream: Stream | Spec, seed: int, model: nets.
 
 def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
     """A stream by name: `make_stream("fashion-sticker", seed=1, correlation=0.9)`."""
+    own = [path for path in flatten(configure(data)) if path.startswith("stream.") or path in ("limit", "root")]
+    for name in options:
+        if not ending_in(name, own):  # the net's and the learner's would say nothing here
+            short = [path.rpartition(".")[2] for path in own]
+            raise BadRequest(f"stream {data} has no option {name}; it has {', '.join(short)}{meant(name, short)}")
     return build_stream(configure(data, **options), seed)
 
 

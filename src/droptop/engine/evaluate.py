@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.results.metrics import Evaluation, Tally
 from droptop.streams import Source
@@ -30,7 +31,17 @@ class Answers(NamedTuple):
 
 def evaluate(learner: Learner, test: Source) -> Evaluation:
     """Right answers on the classes seen so far, by group and class."""
+    check_test(learner, test)
     return tallies(ask(learner, test), len(learner.spec.classes))
+
+
+def check_test(learner: Learner, test: Source, name: str = "a test set") -> None:
+    """Refuses what this learner cannot be asked about."""
+    if not isinstance(getattr(test, "y", None), Tensor):
+        raise BadRequest(f"{name} must be Samples of images and labels, not a {type(test).__name__}")
+    last = len(learner.spec.classes) - 1
+    if len(test) and not 0 <= test.y.min() <= test.y.max() <= last:
+        raise BadRequest(f"{name} must have labels from 0 to {last}, not {test.y.min()} to {test.y.max()}")
 
 
 def guess(learner: Learner, x: Tensor) -> Tensor:

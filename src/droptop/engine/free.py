@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from droptop.engine.evaluate import evaluate
-from droptop.errors import BadBatch, BadRequest, Diverged, require
+from droptop.engine.evaluate import check_test, evaluate
+from droptop.errors import BadBatch, BadRequest, Diverged, meant, require
 from droptop.learner import Learner
 from droptop.results.metrics import Evaluation, accuracy, anytime_accuracy
 from droptop.streams import Source
@@ -30,6 +30,9 @@ class History:
 
     def accuracy(self, test: str) -> list[float]:
         """Percent right over the classes seen by then, at each measurement; NaN where the test set has none of them."""
+        if test not in self.evaluations:
+            raise BadRequest(f"there is no test set {test}; there are {', '.join(self.evaluations) or 'none'}"
+                             f"{meant(str(test), self.evaluations)}")
         return [accuracy(groups) for groups in self.evaluations[test]]
 
     def anytime(self, test: str) -> float:
@@ -49,10 +52,12 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
     One that the learner refuses ends this with its number; the learner is then as the batches before it left it.
     """
     require(every >= 1, "every", "a number of samples from 1", every)
-    classes = len(learner.spec.classes)
+    if not isinstance(tests, Mapping):
+        raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
     for name, test in tests.items():
-        if len(test) == 0 or test.y.min() < 0 or test.y.max() >= classes:
-            raise BadRequest(f"test set {name} must hold samples, with labels from 0 to {classes - 1}")
+        check_test(learner, test, f"test set {name}")
+        if len(test) == 0:
+            raise BadRequest(f"test set {name} must hold samples")
     history, samples = History(), 0
     for index, batch in enumerate(batches):
         if not isinstance(batch, tuple | list) or len(batch) < 2:

@@ -52,6 +52,9 @@ class Samples:
     shortcut: Tensor | None = None  # N, height, width: the shortcut's pixels
 
     def __post_init__(self) -> None:
+        for name, part in vars(self).items():
+            if not isinstance(part, Tensor) and (part is not None or name in ("x", "y")):
+                raise BadBatch(f"samples are tensors; {name} is a {type(part).__name__}: torch.as_tensor makes one")
         if len(self.x) != len(self.y):
             raise BadBatch(f"images need a label each: there are {len(self.x)} images and {len(self.y)} labels")
         if self.y.dtype != torch.int64:
