@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import warnings
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -500,6 +501,15 @@ def test_ctrl_c_while_a_command_is_loaded(monkeypatch, capsys):
     monkeypatch.setattr(sys.modules["droptop.cli.main"], "import_module", interrupted)
     assert main(["run", "--out", "nowhere"]) == 130
     assert capsys.readouterr().err == "droptop: interrupted\n"
+
+
+def test_a_note_is_said_once(capsys):
+    assert main(["--version"]) == 0
+    for text in ("one", "one", "other"):
+        with warnings.catch_warnings():  # as figures do
+            warnings.simplefilter("ignore")
+        warnings.warn(text, stacklevel=1)
+    assert capsys.readouterr().err == "note: one\nnote: other\n"
 
 
 def test_every_command_is_where_it_is_said_to_be():

@@ -1,8 +1,11 @@
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from droptop.config import configure
+from droptop.report import figures
 from droptop.report.figures import accuracy_after_tasks, accuracy_matrices, in_rows, intensities
 
 
@@ -53,3 +56,14 @@ def test_many_classes_share_a_heat_map(classes):
         assert np.array_equal(cells["class 1"], [np.nan] * 6 + [4] * 4, equal_nan=True)
         assert ax.images[0].get_clim() == (0, 5)
     plt.close(figure)
+
+
+def test_letters_that_a_font_lacks_are_told_of_in_one_way(tmp_path):
+    """So that whoever shows every warning once shows one, not one a letter."""
+    figure = plt.figure()
+    figure.suptitle("猫 and 犬")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        figures._save(figure, tmp_path, "letters")
+    assert {str(each.message) for each in told} == {figures.LACKING}
+    assert (tmp_path / "figures/letters.png").stat().st_size > 1000

@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console = Console(width=140)  # a log has no edge to wrap at
     warnings.simplefilter("once")
-    warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
+    warnings.showwarning = Notes()
     try:
         return serve(args, console)
     except BadRequest as error:
@@ -89,6 +89,18 @@ def serve(args: list[str], console: Console) -> int:
         raise BadRequest(f"unknown command {name}: there are {', '.join(COMMANDS)}{meant(name, COMMANDS)}")
     command = getattr(import_module(f"droptop.cli.{COMMANDS[name]}"), name)
     return int(command(rest, console))
+
+
+class Notes:
+    """Warnings as notes, each text once: Python forgets what it has shown whenever somebody changes its filters."""
+
+    def __init__(self) -> None:
+        self.said = set[str]()
+
+    def __call__(self, message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in self.said:
+            self.said.add(str(message))
+            print(f"note: {message}", file=sys.stderr)
 
 
 def complain(text: str, error: BaseException, code: int) -> int:

@@ -1,6 +1,7 @@
 """Results as pictures: PNG files in a run's `figures/`."""
 
 import io
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from droptop.results.records import Maps, read_maps
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
 STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
          "font.size": 9, "axes.titlesize": 9, "figure.titlesize": 11}
+LACKING = "figures show boxes for letters that their font does not have"
 ACROSS = 5  # test sets side by side
 MOST_ROWS = 20  # classes with a panel of their own; more of them share a heat map
 
@@ -83,15 +85,23 @@ def seed_pictures(config: Config, seed: int, result: dict[str, Any],
 
 def _picture(figure: Figure) -> Image.Image:
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110)
-    plt.close(figure)
+    _write(figure, file, 110)
     return Image.open(file).convert("RGB")
 
 
 def _save(figure: Figure, run: Path, name: str) -> None:
     (run / "figures").mkdir(exist_ok=True)
-    figure.savefig(run / "figures" / f"{name}.png", dpi=130)
+    _write(figure, run / "figures" / f"{name}.png", 130)
+
+
+def _write(figure: Figure, file: Path | io.BytesIO, dpi: int) -> None:
+    """Letters that the font lacks are told of in the same words for every one of them, so that they are said once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(file, format="png", dpi=dpi)
     plt.close(figure)
+    for each in caught:
+        warnings.warn(LACKING if "missing from font" in str(each.message) else each.message, stacklevel=2)
 
 
 def _colour(arm: str) -> str:
