@@ -253,12 +253,13 @@ def test_a_busy_folder_is_waited_for_and_that_is_said(comparison, tmp_path):
     assert "A_avg" in rest
 
 
-def test_damaged_records_are_made_anew_or_named(comparison, tmp_path):
+def test_damaged_records_are_made_anew_or_named(comparison, tmp_path, capsys):
     out = tmp_path / "damaged"
     shutil.copytree(comparison[0], out)
     for seed, damage in enumerate(("{", "{}")):
         (out / f"none/seed-{seed}/result.json").write_text(damage)
-    states = droptop("status", out).stdout
+    assert main(["status", str(out)]) == 0
+    states = capsys.readouterr().out
     assert (states.count("stopped"), states.count("done")) == (2, 2)
     assert (out / "none/seed-0/result.json").read_text() == "{"  # whoever asks changes nothing
     done = droptop("resume", out)
@@ -297,7 +298,7 @@ def test_metrics_of_a_finished_seed_that_are_damaged_cost_its_curves_alone(compa
     assert all((run / f"figures/{name}.png").exists() for name in ("kappa", "shortcut"))  # of the other seed
 
 
-def test_what_was_damaged_after_it_was_done_is_made_anew_as_is_said(comparison, tmp_path):
+def test_what_was_damaged_after_it_was_done_is_made_anew_as_is_said(comparison, tmp_path, capsys):
     run, whole = tmp_path / "run", comparison[0] / "droptop"
     shutil.copytree(whole, run)
     for seed in (0, 1):
@@ -306,11 +307,11 @@ def test_what_was_damaged_after_it_was_done_is_made_anew_as_is_said(comparison, 
         path.write_bytes(b"gone")
     shutil.rmtree(run / "seed-1/checkpoints")
     for seed in (0, 1):
-        done = droptop("export", run, "--seed", seed, "--format", "safetensors")
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == (f"droptop: no checkpoint in {run}/seed-{seed}/checkpoints is whole: delete "
-                               f"{run}/seed-{seed}/result.json, and `droptop resume {run}` makes them anew\n")
-    assert droptop("resume", run).returncode == 0  # with no curve at all
+        assert main(["export", str(run), "--seed", str(seed), "--format", "safetensors"]) == 1
+        assert capsys.readouterr().err == (
+            f"droptop: no checkpoint in {run}/seed-{seed}/checkpoints is whole: delete {run}/seed-{seed}/result.json, "
+            f"and `droptop resume {run}` makes them anew\n")
+    assert main(["resume", str(run)]) == 0  # with no curve at all
     (run / "seed-0/result.json").unlink()
     shutil.rmtree(run / "seed-1")
     assert droptop("resume", run).returncode == 0

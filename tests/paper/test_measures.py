@@ -279,7 +279,7 @@ def test_shortcuts_against_the_others_at_every_threshold(tmp_path):
             own = features.cell("fashion-sticker", arm)
             place = found.run(own) / f"seed-{seed}"
             place.mkdir(parents=True)
-            write_json(place / "result.json", {"tests": {}})
+            write_json(place / "result.json", {"tests": {"biased": {}}})
             found.notes.once(features.key(found, own, seed), lambda seed=seed: {
                 "seen": [1.0, 1.0, 1.0, 1.0], "unseen": [0.6, 0.6, 0.6, 0.0], "votes": [1.0, 0.5, 0.0, 0.25 * seed],
                 "pull": [0.0] * 4, "bias": 0.0, "mistaken": 0.5, "response": None})
