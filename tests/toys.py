@@ -20,6 +20,9 @@ from models import ResNet
 CLASSES = 4
 SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
 FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
+# The command line of a short run that decides on intensities.
+SHORT = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--period", "1", "--history", "2",
+         "--significance", "0.49", "--kappa-0", "2"]
 # Short periods and histories, so that a dozen steps hold several decisions.
 SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
 SMALL_VIT = {"weights": "random", "patch": 4, "width": 16, "depth": 5, "heads": 2, "input_size": 16, "memory": 20,
