@@ -19,7 +19,6 @@ parallel    in DistributedDataParallel every process has a layer of its own, wit
             own (give each its own seed). nn.DataParallel is refused.
 """
 
-import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,7 +29,7 @@ from torch import Tensor, nn
 
 from droptop.config import flatten, replaced
 from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map, group_losses
-from droptop.errors import BadBatch, BadRequest, require
+from droptop.errors import BadBatch, BadRequest, meant, require
 from droptop.nets.backbone import evaluating
 from droptop.nets.layout import Layout
 from droptop.nets.taps import Hook, Taps
@@ -54,8 +53,7 @@ def configured(options: dict[str, Any]) -> DropTopConfig:
     """The layer's settings from flat options: `gamma=5.0, period=3`."""
     paths = {path.rpartition(".")[2]: path for path in flatten(DropTopConfig())}
     for name in options.keys() - paths.keys():
-        close = difflib.get_close_matches(name, paths, 1)
-        raise BadRequest(f"attach has no option {name}" + (f"; did you mean {close[0]}?" if close else ""))
+        raise BadRequest(f"attach has no option {name}{meant(name, paths)}")
     config: DropTopConfig = replaced(DropTopConfig(), {paths[name]: value for name, value in options.items()})
     config.check_asked(DropTopConfig())
     require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from droptop.config import FREE
+from droptop.config import FREE, ending_in
 from droptop.errors import BadRequest
 from droptop.results.compare import holm, paired_effect
 
@@ -18,8 +18,7 @@ Value = dict[str, Any]  # a figure of a cell, with its options
 
 def option(name: str, known: Iterable[str]) -> str:
     """The option that `name` is an end of."""
-    wanted, names = name.replace("-", "_"), list(known)
-    found = [path for path in names if path == wanted or path.endswith("." + wanted)]
+    found = ending_in(name, known)
     if len(found) != 1:
         raise BadRequest(f"--by takes options of the study's runs, such as data, debias, lr or seed, not {name}")
     return found[0]
