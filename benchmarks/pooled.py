@@ -53,14 +53,15 @@ def read(path: str) -> dict[tuple[str, ...], Row]:
 
 
 def pool(one: Row, two: Row) -> Row:
-    """Makes one row of two, with the verdict that it then gives; Holm's correction is of one table, so it is left out."""
+    """Makes one row of two, with the verdict that it then gives; without Holm's correction, which is of one table."""
     row = one | {"difference: here p_holm": ""}
     for name in ("none", "DropTop"):
         both = arm(one, name) + arm(two, name)
-        row |= {f"{name}: here mean": str(both.mean), f"{name}: here error": str(both.error), f"{name}: here n": str(both.n)}
+        row |= {f"{name}: here {part}": str(value) for part, value in
+                {"mean": both.mean, "error": both.error, "n": both.n}.items()}
     both = effect(one) + effect(two)
     half, p = both.error * t.ppf(0.975, both.n - 1), 2 * t.sf(abs(both.mean) / both.error, both.n - 1)
-    row |= {f"difference: here {name}": str(value) for name, value in
+    row |= {f"difference: here {part}": str(value) for part, value in
             {"diff": both.mean, "low": both.mean - half, "high": both.mean + half, "p": p, "n": both.n}.items()}
     return row | {"n": str(both.n), "verdict": verdict(row) if "verdict" in row else ""}
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parent.parent
-HERE = {"REPRODUCTION.md": "docs/measured.md", "benchmarks/h200": "docs/evidence/speed.md", "README.md": "docs/index.md"}
+HERE = {"REPRODUCTION.md": "docs/measured.md", "README.md": "docs/index.md"}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -37,7 +37,7 @@ def include(name: str) -> str:
 
 
 def mended(text: str, folder: str, page: str) -> str:
-    """Points the links of a text in one folder at the pages, seen from another; those to other files lose their target."""
+    """Points the links of a text in one folder at pages, seen from another folder; those to other files are named."""
 
     def mend(found: re.Match[str]) -> str:
         words, target, place = found.groups("")

@@ -9,10 +9,10 @@ A page holds markers; what stands between a marker and `<!-- end -->` is rendere
     <!-- claims: docs/evidence/claims.toml -->      the paper's claims beside what was measured
     <!-- pages: first.md second.md -->              the question and the first bold words of each page beside this
 
-FILE is a CSV, a .json of `droptop compare`, `droptop bench` or benchmarks/vit.py, or a .txt of columns. `A.csv,B.csv` are
-read one after the other; `A.csv+B.csv` are pooled where both have a row (benchmarks/pooled.py). `by` names columns to
-show as they are; then come those of `view`, or of columns="HEADER=CELL; HEADER=CELL". `across` names columns whose values
-stand side by side. In a cell,
+FILE is a .csv, a .json of `droptop compare`, `droptop bench` or benchmarks/vit.py, or a .txt of columns. `A.csv,B.csv`
+are read one after the other; `A.csv+B.csv` are pooled where both have a row (benchmarks/pooled.py). `by` names columns
+to show as they are; then come those of `view`, or of columns="HEADER=CELL; HEADER=CELL". `across` names columns whose
+values stand side by side; columns without any text are left out. In a cell,
 
     {name}           is the text of that column
     {name|mean}      is "58.8 ± 0.5", of the columns "name mean" and "name error"
@@ -24,8 +24,6 @@ stand side by side. In a cell,
 Below a table stands how its data was made, from benchmarks/index.csv.
 """
 
-import csv
-import json
 import math
 import os
 import re
@@ -36,86 +34,24 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
+from evidence_data import ROOT, Problem, Row, read, read_file
 
-from pooled import Row, place, pool  # noqa: E402
-
-MARKER = re.compile(r"(<!-- (table|claims|pages): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-WORDS = {"No MF": "no fusion", "Rand Drop": "random dropping", "Fixed Drop": "fixed intensity", "Soft Drop Mask": "soft mask",
-         "Common Drop Intensity": "one intensity for all classes"}  # what the paper calls them, in ours
+MARKER = re.compile(r"(<!-- (table|claims|pages): (.+?) -->\n)((?:(?!<!--).)*)(<!-- end -->)", re.DOTALL)
+WORDS = {"No MF": "no fusion", "Rand Drop": "random dropping", "Fixed Drop": "fixed intensity",  # the paper's, and ours
+         "Soft Drop Mask": "soft mask", "Common Drop Intensity": "one intensity for all classes"}
 VIEWS = {
     "claims": "n={n}; none, paper={none: paper (quoted)|mean}; DropTop, paper={DropTop: paper (quoted)|mean}; "
               "none, ours={none: here|mean}; DropTop, ours={DropTop: here|mean}; "
               "difference (95% interval), p={difference: here|effect}; verdict={verdict}",
     "effects": "n={n}; none={none|mean}; DropTop={droptop|mean}; difference (95% interval), p={difference|effect}",
-    "readings": "none={none: here|mean}; DropTop={DropTop: here|mean}; DropTop minus none={DropTop minus none: here|change}; "
-                "moves none by={moves none by|change}; moves DropTop by={moves DropTop by|change}",
+    "readings": "none={none: here|mean}; DropTop={DropTop: here|mean}; "
+                "DropTop minus none={DropTop minus none: here|change}; moves none by={moves none by|change}; "
+                "moves DropTop by={moves DropTop by|change}",
     "variants": "n={n}; ours={here|mean}; to DropTop={to DropTop: here|effect}; "
                 "paper's, to DropTop={to DropTop: paper (quoted)}; verdict={verdict}",
     "steps": "={ms mean|.2f}",
 }
-
-
-class Problem(Exception):
-    """Says in one line what is wrong with a marker or its data."""
-
-
-def read(source: str) -> list[Row]:
-    """Reads the rows of one or more files."""
-    return [row for part in source.split(",") for row in pooled([read_file(name) for name in part.split("+")])]
-
-
-def pooled(tables: list[list[Row]]) -> list[Row]:
-    """Adds the rows of further tables to those of the first that are about the same."""
-    rows = tables[0]
-    for table in tables[1:]:
-        more = {place(row): row for row in table}
-        rows = [pool(row, more[place(row)]) if place(row) in more else row for row in rows]
-    return rows
-
-
-def read_file(name: str) -> list[Row]:
-    path = ROOT / name
-    if not path.is_file():
-        raise Problem(f"no file {name}")
-    if path.suffix == ".csv":
-        with path.open(newline="") as file:
-            return list(csv.DictReader(file))
-    if path.suffix == ".txt":
-        lines = [re.split(r"\s{2,}", line.strip()) for line in path.read_text().splitlines()]
-        return [{str(at): text for at, text in enumerate(line)} for line in lines if len(line) > 1]
-    found = json.loads(path.read_text())
-    return compared(found) if "arms" in found else timed(found)
-
-
-def compared(found: dict[str, Any]) -> list[Row]:
-    """Makes rows of what `droptop compare` wrote: each test set and figure, plain and debiased, and their difference."""
-    rows = []
-    for test, figures in found["effects"].items():
-        for figure, effect in figures.items():
-            row = {"test": test, "figure": figure, "difference diff": effect["diff"], "difference p": effect["p"],
-                   "difference low": effect["ci95"][0], "difference high": effect["ci95"][1]}
-            for name, arm in found["arms"].items():
-                values = arm["tests"][test][figure]
-                mean = math.fsum(values) / len(values)
-                spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-                row |= {"n": len(values), f"{name} mean": mean, f"{name} error": spread / math.sqrt(len(values))}
-            rows.append({name: str(value) for name, value in row.items()})
-    return rows
-
-
-def timed(found: dict[str, Any]) -> list[Row]:
-    """Makes rows of timings, each with its options and with what it is held against: the plain arm, ER, the first row."""
-    rows = [found.get("options", {}) | {f"share {part}": share for part, share in row.get("shares", {}).items()} | row
-            for row in found["rows"]]
-    alone = {(row.get("method"), row.get("engine"), row["seeds"]): row["ms"] for row in rows if row.get("debias") == "none"}
-    return [{name: str(value) for name, value in row.items()}
-            | {"ms mean": str(row["ms"]), "ms error": str(row.get("ms_error", "")), "first ms": str(rows[0]["ms"]),
-               "none ms": str(alone.get((row.get("method"), row.get("engine"), row["seeds"]), "")),
-               "er ms": str(alone.get(("er", "eager", row["seeds"]), ""))} for row in rows]
 
 
 def select(rows: list[Row], where: str) -> list[Row]:
@@ -151,11 +87,12 @@ def form(name: str, how: str, row: Row, rows: list[Row]) -> str:
     if not how:
         return WORDS.get(text(row, name, rows), text(row, name, rows))
     if how == "changed":
-        usual = {one: Counter(filter(None, (other[one] for other in rows))).most_common(1)[0][0] for one in name.split(", ")}
-        return ", ".join(f"{one} = {row[one]}" for one in usual if row[one] not in ("", usual[one])) or "as it is"
+        values = {one: Counter(text(other, one, rows) for other in rows) for one in name.split(", ")}
+        return ", ".join(f"{one} = {row[one]}" for one, counts in values.items()
+                         if row[one] and row[one] != counts.most_common(1)[0][0]) or "as it is"
     if how == "mean":
-        if not any(f"{name} mean".strip() in other for other in rows):  # recipes write one column where nothing is quoted
-            return text(row, name, rows)
+        if not any(f"{name} mean".strip() in other for other in rows):
+            return text(row, name, rows)  # recipes write one empty column where nothing is quoted
         mean, error = (number(row, f"{name} {part}".strip(), rows) for part in ("mean", "error"))
         return "" if mean is None else f"{mean:.1f}" + ("" if error is None else f" ± {error:.1f}")
     if how in ("change", "effect"):
@@ -167,10 +104,10 @@ def form(name: str, how: str, row: Row, rows: list[Row]) -> str:
         p = ", p < 0.001" if small else f", p = {float(p):.3f}" if p else ""
         bold = "**" if math.copysign(1, low) == math.copysign(1, high) else ""  # "-0.0" excludes 0 from below
         return f"{bold}{diff:+.1f} ({low:+.1f} to {high:+.1f}){p}{bold}"
-    values = [float(part) if re.fullmatch(r"\d+e\d+", part) else number(row, part, rows) for part in name.split(" / ")]
-    if None in values:
+    terms = [float(part) if re.fullmatch(r"\d+e\d+", part) else number(row, part, rows) for part in name.split(" / ")]
+    if None in terms:
         return ""
-    return format(values[0] if len(values) == 1 else values[0] / values[1], how)  # type: ignore[operator]
+    return format(terms[0] if len(terms) == 1 else terms[0] / terms[1], how)  # type: ignore[operator]
 
 
 def grid(rows: list[Row], by: list[str], columns: list[tuple[str, str]], across: str) -> list[list[str]]:
@@ -185,6 +122,8 @@ def grid(rows: list[Row], by: list[str], columns: list[tuple[str, str]], across:
     for at, (lead, side, cells) in enumerate(shown):
         line = body.setdefault(str(lead) if across else str(at), lead + [""] * len(sides) * len(columns))
         start = len(by) + sides.index(side) * len(columns)
+        if any(line[start:start + len(columns)]):
+            raise Problem(f"two rows have {', '.join([*lead, side])}")
         line[start:start + len(columns)] = cells
     lines = [heads, *body.values()]
     kept = [at for at in range(len(heads)) if any(line[at] for line in lines[1:])]  # no empty columns
@@ -260,23 +199,30 @@ def pages(names: list[str], folder: Path) -> str:
 def render(page: Path) -> Iterator[tuple[str, str, str]]:
     """Gives each rendered part of a page: what it is, as it stands there, as its data has it."""
     told: set[str] = set()
-    for found in MARKER.finditer(page.read_text()):
+    for at, found in enumerate(MARKER.finditer(page.read_text()), 1):
         _, kind, rest, old, _ = found.groups()
         source, _, options = rest.partition(" ")
         try:
             new = (claims(source) if kind == "claims" else pages(rest.split(), page.parent) if kind == "pages" else
                    table(source, dict(part.split("=", 1) for part in shlex.split(options)), page, told))
         except Problem as problem:
-            raise Problem(f"{page.relative_to(ROOT)}: {kind} of {source}: {problem}") from None
-        yield f"{kind} of {source}", old, f"\n{new}\n\n"
+            raise Problem(f"{page.relative_to(ROOT)}: {kind} {at} ({source}): {problem}") from None
+        yield f"{kind} {at} ({source})", old, f"\n{new}\n\n"
+
+
+def anew(page: Path) -> str:
+    """Gives a page's text with every part as its data has it."""
+    parts = iter([new for _, _, new in render(page)])
+    return MARKER.sub(lambda found: found[1] + next(parts) + found[5], page.read_text())
 
 
 def problems(page: Path) -> list[str]:
     """Names each part of a page that its data does not give."""
     parts = list(render(page))
     found = [f"{what} differs from its data; `make evidence` renders it" for what, old, new in parts if old != new]
-    rest = MARKER.sub("", page.read_text())
-    found += ["a table has no marker" for loose, _ in groupby(rest.splitlines(), lambda line: line.startswith("|")) if loose]
+    rest = MARKER.sub("", page.read_text()).splitlines()
+    found += [f"no `<!-- end -->` after {line}" for line in rest if re.match("<!-- (table|claims|pages):", line)]
+    found += ["a table has no marker" for loose, _ in groupby(rest, lambda line: line.startswith("|")) if loose]
     answer = re.split(r"^##|<!--", page.read_text(), flags=re.MULTILINE)[0]
     rendered = " ".join(new for _, _, new in parts)
     found += [f"{figure} in the answer is in no table of the page" for figure in re.findall(r"[+-]\d+\.\d\b", answer)
@@ -293,8 +239,7 @@ def main(arguments: list[str]) -> int:
             print("\n".join(found) or f"{len(every)} pages are as their data has them")
             return bool(found)
         for page in every:
-            parts = iter([new for _, _, new in render(page)])
-            page.write_text(MARKER.sub(lambda found: found[1] + next(parts) + found[5], page.read_text()))
+            page.write_text(anew(page))
     except Problem as problem:
         print(problem, file=sys.stderr)
         return 1
