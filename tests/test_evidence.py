@@ -226,8 +226,9 @@ def test_a_wrong_marker_is_one_clear_line(root, options, said):
 def test_a_file_of_unknown_making_is_refused(root):
     (root / "benchmarks/a.csv").write_text("test\nbiased\n")
     page(root, "table: benchmarks/a.csv by=test")
-    assert evidence(root, "--check").stderr == ("docs/evidence/page.md: table 1 (benchmarks/a.csv): benchmarks/index.csv "
-                                                "does not say how benchmarks/a.csv was made\n")
+    said = evidence(root, "--check").stderr
+    assert said == ("docs/evidence/page.md: table 1 (benchmarks/a.csv): benchmarks/index.csv does not say how "
+                    "benchmarks/a.csv was made\n")
 
 
 def rows_of(name):
