@@ -19,8 +19,18 @@ SHOWN = 40
 
 def kernels(method: str, arm: str) -> None:
     more = {"probe": 64} if arm == "droptop" else {}
-    config = configure("fashion-sticker", method, arm, width=64, stem="3x3", memory=500, augment="crop-flip",
-                       device="cuda", precision="bf16", **more)
+    config = configure(
+        "fashion-sticker",
+        method,
+        arm,
+        width=64,
+        stem="3x3",
+        memory=500,
+        augment="crop-flip",
+        device="cuda",
+        precision="bf16",
+        **more,
+    )
     runner = Runner(config, build_stream(config, 0), 0, "graphs")
     for _ in range(3):
         runner.queue()

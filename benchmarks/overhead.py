@@ -43,6 +43,7 @@ def memory() -> int:
 def of_nothing(engine: Engine) -> Engine:
     def run(packs: list[Pack], driver: Driver) -> None:
         engine([[Job(job.config, job.run, job.seed, Nothing) for job in pack] for pack in packs], driver)
+
     return run
 
 
@@ -62,5 +63,15 @@ if __name__ == "__main__":
             before, started = memory(), time.perf_counter()
             counts = sweep(study, Path(place) / "out", of_nothing(engine), Silent())
             seconds = time.perf_counter() - started
-            print(json.dumps({"engine": name, "cells": counts["done"], "ms_a_cell": round(1000 * seconds / cells, 2),
-                              "driver_mib_before": before, "driver_mib_after": memory()}), flush=True)
+            print(
+                json.dumps(
+                    {
+                        "engine": name,
+                        "cells": counts["done"],
+                        "ms_a_cell": round(1000 * seconds / cells, 2),
+                        "driver_mib_before": before,
+                        "driver_mib_after": memory(),
+                    }
+                ),
+                flush=True,
+            )

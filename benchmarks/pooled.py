@@ -51,6 +51,8 @@ if __name__ == "__main__":
         plain, debiased = (arm(one, name) + arm(two, name) for name in ("none", "DropTop"))
         both = effect(one) + effect(two)
         half, p = both.error * t.ppf(0.975, both.n - 1), 2 * t.sf(abs(both.mean) / both.error, both.n - 1)
-        print(f"| {' | '.join(place)} | {plain.mean:.1f} ± {plain.error:.1f} | {debiased.mean:.1f} ± "
-              f"{debiased.error:.1f} | {both.mean:+.1f} ({both.mean - half:+.1f} to {both.mean + half:+.1f}), "
-              f"p = {p:.3f} | n = {both.n} |")
+        print(
+            f"| {' | '.join(place)} | {plain.mean:.1f} ± {plain.error:.1f} | {debiased.mean:.1f} ± "
+            f"{debiased.error:.1f} | {both.mean:+.1f} ({both.mean - half:+.1f} to {both.mean + half:+.1f}), "
+            f"p = {p:.3f} | n = {both.n} |"
+        )

@@ -94,8 +94,11 @@ def attached(make=ResNet, first="maxpool", last="layer4", model=None, classes=CL
     return model, droptop.attach(model, first, last, classes, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"gamma": 30.0, "mask": "soft"}, {"gamma": 20.0, "attention": "last"},
-                                     {"drop": "random", "gamma": 40.0}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"gamma": 30.0, "mask": "soft"}, {"gamma": 20.0, "attention": "last"}, {"drop": "random", "gamma": 40.0}],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", MODELS)
 def test_is_the_layer_by_hand(kind, options):
     make, first, last, parts = MODELS[kind]
@@ -274,8 +277,9 @@ def test_comes_and_goes_without_a_trace():
     attached(model=model)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))],
-                         ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))], ids=["deepcopy", "pickle"]
+)
 def test_copies(copied):
     """A copy of the model is a plain one; a copy of both goes on as the two would have."""
     model, layer = attached(gamma=30.0)
@@ -302,8 +306,10 @@ def tiny():
 
 
 @compiles
-@pytest.mark.parametrize(("order", "backend"), [("attach, compile", "aot_eager"), ("compile, run, attach", "eager"),
-                                                ("attach, compile in place", "eager")])
+@pytest.mark.parametrize(
+    ("order", "backend"),
+    [("attach, compile", "aot_eager"), ("compile, run, attach", "eager"), ("attach, compile in place", "eager")],
+)
 def test_compiled_is_eager(order, backend):
     plain, expected = attached(tiny, "0", "1", gamma=20.0)
     with expected.labels(Y):
@@ -411,42 +417,55 @@ def test_a_last_map_of_one_cell():
 # -- What is refused --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("options", "says"), [
-    ({"first": "maxpol"}, r"first takes the name of a submodule, not 'maxpol': ResNet has maxpool"),
-    ({"last": "layer5"}, r"last takes .* has layer4, layer1"),
-    ({"first": ""}, "first takes the name of a submodule"),
-    ({"first": "layer4"}, "last takes a later submodule than first"),
-    ({"gama": 3.0}, "attach has no option gama; did you mean gamma"),
-    ({"gamma": 101.0}, "gamma takes a percentage"),
-    ({"gamma": "5"}, "gamma takes a number, not '5'"),
-    ({"period": 0}, "period takes a number of steps"),
-    ({"reference": True}, "reference takes a learner"),
-    ({"p_counter": "task"}, "p-counter takes global"),
-    ({"classes": 0}, "classes takes a number from 1"),
-    ({"gamma": 2.5, "kappa_0": 4.0}, "kappa-0 takes a percentage up to gamma, 2.5, not 4.0"),
-], ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"first": "maxpol"}, r"first takes the name of a submodule, not 'maxpol': ResNet has maxpool"),
+        ({"last": "layer5"}, r"last takes .* has layer4, layer1"),
+        ({"first": ""}, "first takes the name of a submodule"),
+        ({"first": "layer4"}, "last takes a later submodule than first"),
+        ({"gama": 3.0}, "attach has no option gama; did you mean gamma"),
+        ({"gamma": 101.0}, "gamma takes a percentage"),
+        ({"gamma": "5"}, "gamma takes a number, not '5'"),
+        ({"period": 0}, "period takes a number of steps"),
+        ({"reference": True}, "reference takes a learner"),
+        ({"p_counter": "task"}, "p-counter takes global"),
+        ({"classes": 0}, "classes takes a number from 1"),
+        ({"gamma": 2.5, "kappa_0": 4.0}, "kappa-0 takes a percentage up to gamma, 2.5, not 4.0"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
 def test_what_cannot_be_attached(options, says):
     with pytest.raises(BadRequest, match=says):
         attached(**options)
 
 
-@pytest.mark.parametrize(("options", "says"), [
-    ({"first": "unused"}, "first: model.x. does not run through 'unused'"),
-    ({"first": "unused", "drop": "random"}, "first: model.x. does not run through 'unused'"),
-    ({"last": "unused"}, "last: model.x. does not run through 'unused'"),
-    ({"first": "layer1.0.relu"}, "first: model.x. runs through 'layer1.0.relu' more than once"),
-    ({"first": "fc", "drop": "random"}, r"'fc' gives \(8, 4\), which is no map"),
-], ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"first": "unused"}, "first: model.x. does not run through 'unused'"),
+        ({"first": "unused", "drop": "random"}, "first: model.x. does not run through 'unused'"),
+        ({"last": "unused"}, "last: model.x. does not run through 'unused'"),
+        ({"first": "layer1.0.relu"}, "first: model.x. runs through 'layer1.0.relu' more than once"),
+        ({"first": "fc", "drop": "random"}, r"'fc' gives \(8, 4\), which is no map"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
 def test_what_cannot_be_run(options, says):
     model, layer = attached(**options)
     with pytest.raises(BadRequest, match=says), layer.labels(Y):
         model(X)
 
 
-@pytest.mark.parametrize(("labels", "says"), [
-    (Y[:7], "maps of 8 samples, but there are 7 labels"), (Y + 1, "lie in 0 to 3, not 1 to 4"),
-    (F.one_hot(Y), "one a sample"), (Y.float(), "must be integers"),
-])
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        (Y[:7], "maps of 8 samples, but there are 7 labels"),
+        (Y + 1, "lie in 0 to 3, not 1 to 4"),
+        (F.one_hot(Y), "one a sample"),
+        (Y.float(), "must be integers"),
+    ],
+)
 def test_labels_that_do_not_fit(labels, says):
     model, layer = attached()
     with pytest.raises(BadBatch, match=says), layer.labels(labels):
@@ -455,8 +474,9 @@ def test_labels_that_do_not_fit(labels, says):
         layer.probe(X, Y[:7])
 
 
-@pytest.mark.parametrize("labels", [Y + 1, Y - 1, F.one_hot(Y), Y.float(), Y == 0, Y.tolist()],
-                         ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    "labels", [Y + 1, Y - 1, F.one_hot(Y), Y.float(), Y == 0, Y.tolist()], ids=lambda value: str(value)[:40]
+)
 def test_labels_of_the_memory_are_refused_as_others_are(labels):
     model, layer = attached(period=2)
     with pytest.raises(BadBatch) as of_a_batch, layer.labels(labels):
@@ -479,17 +499,21 @@ def test_methods_of_a_model_are_not_the_model():
 # -- The real ones, where they are installed --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("library", "name", "first", "last", "side", "size", "options"), [
-    ("torchvision.models", "resnet18", "maxpool", "layer4", 16, 64, {}),
-    ("torchvision.models", "convnext_tiny", "features.0", "features.7", 16, 64, {}),
-    ("torchvision.models", "swin_t", "features.0", "features.7", 16, 64, {}),
-    ("torchvision.models", "vit_b_32", "conv_proj", "encoder.layers.encoder_layer_11", 3, 96, {"image_size": 96}),
-    ("timm", "resnet18", "maxpool", "layer4", 16, 64, {}),
-    ("timm", "convnext_atto", "stem", "stages.3", 16, 64, {}),
-    ("timm", "vit_tiny_patch16_224", "patch_embed", "blocks.11", 4, 64, {"img_size": 64}),
-    ("timm", "vit_small_patch14_reg4_dinov2", "patch_embed", "blocks.11", 6, 84, {"img_size": 84}),
-    ("timm", "swin_tiny_patch4_window7_224", "patch_embed", "layers.3", 14, 56, {"img_size": 56, "window_size": 7}),
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("library", "name", "first", "last", "side", "size", "options"),
+    [
+        ("torchvision.models", "resnet18", "maxpool", "layer4", 16, 64, {}),
+        ("torchvision.models", "convnext_tiny", "features.0", "features.7", 16, 64, {}),
+        ("torchvision.models", "swin_t", "features.0", "features.7", 16, 64, {}),
+        ("torchvision.models", "vit_b_32", "conv_proj", "encoder.layers.encoder_layer_11", 3, 96, {"image_size": 96}),
+        ("timm", "resnet18", "maxpool", "layer4", 16, 64, {}),
+        ("timm", "convnext_atto", "stem", "stages.3", 16, 64, {}),
+        ("timm", "vit_tiny_patch16_224", "patch_embed", "blocks.11", 4, 64, {"img_size": 64}),
+        ("timm", "vit_small_patch14_reg4_dinov2", "patch_embed", "blocks.11", 6, 84, {"img_size": 84}),
+        ("timm", "swin_tiny_patch4_window7_224", "patch_embed", "layers.3", 14, 56, {"img_size": 56, "window_size": 7}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_torchvision_and_timm(library, name, first, last, side, size, options):
     """No change at gamma 0, with all of their dropout; and where cells are dropped, they are."""
     try:

@@ -42,8 +42,15 @@ def test_compare_writes_what_it_promises(comparison):
             assert ("contradict" in figures) == (test != "removed")
             effect = result["effects"][test]["A_avg"]
             assert effect["diff"] == pytest.approx(
-                sum(b - a for a, b in zip(result["arms"]["none"]["tests"][test]["A_avg"],
-                                          result["arms"]["droptop"]["tests"][test]["A_avg"])) / 2)
+                sum(
+                    b - a
+                    for a, b in zip(
+                        result["arms"]["none"]["tests"][test]["A_avg"],
+                        result["arms"]["droptop"]["tests"][test]["A_avg"],
+                    )
+                )
+                / 2
+            )
             assert effect["ci95"][0] <= effect["diff"] <= effect["ci95"][1]
         assert tomllib.loads((out / arm / "config.toml").read_text())["debias"] == arm
         assert json.loads((out / arm / "environment.json").read_text())["threads"] == 1
@@ -54,8 +61,14 @@ def test_compare_writes_what_it_promises(comparison):
             assert all(isinstance(line["loss"], float) for line in lines)
             assert any("kappa" in line for line in lines) == (arm == "droptop")
             assert all(("dropped" in line) == (arm == "droptop") for line in lines)
-    for picture in ("figures/accuracy", "figures/matrix", "figures/attention", "droptop/figures/kappa",
-                    "droptop/figures/shortcut", "none/figures/accuracy"):
+    for picture in (
+        "figures/accuracy",
+        "figures/matrix",
+        "figures/attention",
+        "droptop/figures/kappa",
+        "droptop/figures/shortcut",
+        "none/figures/accuracy",
+    ):
         with Image.open(out / f"{picture}.png") as image:
             assert min(image.size) > 200
 
@@ -85,16 +98,22 @@ def test_runs_again_from_its_config(comparison, tmp_path):
     again = droptop("compare", "--config", out / "config.toml", "--out", tmp_path / "again")
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again/compare.json").read_text() == (out / "compare.json").read_text()
-    one = droptop("run", "--config", out / "droptop/config.toml", "--seeds", 1, "--first-seed", 1, "--out",
-                  tmp_path / "one")
+    one = droptop(
+        "run", "--config", out / "droptop/config.toml", "--seeds", 1, "--first-seed", 1, "--out", tmp_path / "one"
+    )
     assert one.returncode == 0, one.stderr
     name = "seed-1/metrics.jsonl"
     assert (tmp_path / "one" / name).read_bytes() == (out / "droptop" / name).read_bytes()
 
 
-@pytest.mark.parametrize("args", [["--data", "fashion", "--eval-every", "3"],
-                                  ["--data", "fashion-background", "--debias", "fixed"],
-                                  ["--class-order", "random", "--reference", "--no-drop-last", "--batch", "30"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--data", "fashion", "--eval-every", "3"],
+        ["--data", "fashion-background", "--debias", "fixed"],
+        ["--class-order", "random", "--reference", "--no-drop-last", "--batch", "30"],
+    ],
+)
 def test_run(args, tmp_path):
     done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
@@ -102,14 +121,40 @@ def test_run(args, tmp_path):
     assert "mean ± standard error; F_last: lower is better" in " ".join(done.stdout.split())
     lines = (tmp_path / "out/seed-0/metrics.jsonl").read_text().splitlines()
     evaluated = [json.loads(line)["step"] for line in lines if '"eval"' in line]
-    assert evaluated == ([2, 3, 4, 6, 8, 9, 10] if "--eval-every" in args else
-                         [3, 6, 9, 12, 15] if "--batch" in args else [2, 4, 6, 8, 10])
+    assert evaluated == (
+        [2, 3, 4, 6, 8, 9, 10]
+        if "--eval-every" in args
+        else [3, 6, 9, 12, 15]
+        if "--batch" in args
+        else [2, 4, 6, 8, 10]
+    )
 
 
 def test_a_stream_of_every_difficulty(tmp_path):
-    done = droptop("run", *SHORT, "--data", "fashion", "--split", "bag,boot/0,1,dress/sandal,2", "--imbalance", "400",
-                   "--label-noise", "20", "--blurry", "40", "--limit", "90", "--batch", "15", "--eval-every", "4",
-                   "--seeds", "1", "--out", tmp_path / "out")
+    done = droptop(
+        "run",
+        *SHORT,
+        "--data",
+        "fashion",
+        "--split",
+        "bag,boot/0,1,dress/sandal,2",
+        "--imbalance",
+        "400",
+        "--label-noise",
+        "20",
+        "--blurry",
+        "40",
+        "--limit",
+        "90",
+        "--batch",
+        "15",
+        "--eval-every",
+        "4",
+        "--seeds",
+        "1",
+        "--out",
+        tmp_path / "out",
+    )
     assert done.returncode == 0, done.stderr
     assert "A_auc" in done.stdout
     lines = [json.loads(line) for line in (tmp_path / "out/seed-0/metrics.jsonl").read_text().splitlines()]
@@ -138,51 +183,57 @@ def test_seeds_of_unequal_lengths_share_a_figure():
     plt.close(figure)
 
 
-@pytest.mark.parametrize(("args", "names"), [
-    ("compare --gamma 120 --out OUT", "--gamma takes a percentage"),
-    ("compare --memory 0 --out OUT", "--memory takes"),
-    ("compare --alpha 1.5 --out OUT", "--alpha takes"),
-    ("compare --gama 5 --out OUT", "did you mean --gamma"),
-    ("compare --seeds five --out OUT", "--seeds takes an integer, not 'five'"),
-    ("compare --drop all --out OUT", "--drop takes one of"),
-    ("run --debias none --gamma 5 --out OUT", "unknown option gamma"),
-    ("compare --debias none --out OUT", "--debias"),
-    ("compare --data imagenet --out OUT", "there is no stream imagenet; there are fashion"),
-    ("compare --method sgd --out OUT", "--method takes one of er"),
-    ("compare --data fashon --out OUT", "did you mean fashion?"),
-    ("compare --method deerpp --out OUT", "did you mean derpp?"),
-    ("compare --debias dorptop --out OUT", "--debias takes one of none, droptop"),
-    ("compare --debias dorptop --out OUT", "not dorptop; did you mean droptop?"),
-    ("paper tabel1 --out OUT", "there is no recipe tabel1; there are table1"),
-    ("paper tabel1 --out OUT", "did you mean table1?"),
-    ("data lits", "did you mean list?"),
-    ("comprae --out OUT", "did you mean compare?"),
-    ("compare --config nowhere.toml --out OUT", "droptop: nowhere.toml is not there"),
-    ("compare --config HERE --out OUT", "cannot be read: Is a directory"),
-    ("compare --config HERE/note.txt --out OUT", "note.txt is not TOML: "),
-    ("run --config examples/study.toml --out OUT", "`droptop sweep examples/study.toml --out FOLDER` runs that"),
-    ("run --tasks 5 --split 0,1/2,3 --out OUT", "--split takes the place of --tasks, not both"),
-    ("run --split 0,1/2,3 --stream.class-order=random --out OUT", "--split takes the place of --class-order"),
-    ("compare --weights nowhere --out OUT", "--weights"),
-    ("compare --weights random --out OUT", "--weights takes a file or hf:OWNER/NAME with a ResNet"),
-    ("compare --method l2p --out OUT", "--weights random"),
-    ("run --method dualprompt --weights random --experts 4 --out OUT", "--experts takes at least one for each of 5"),
-    ("compare --root nowhere --out OUT", "--root"),
-    ("compare --limit 5 --out OUT", "--limit"),
-    ("compare --tasks 3 --out OUT", "--tasks"),
-    ("compare --split bag/0,8 --out OUT", "--split takes every class once, not bag twice"),
-    ("compare --stem 7x7/2-pool --debias no-fusion --out OUT", "1 x 1"),
-    ("compare something --out OUT", "droptop compare has no place for something"),
-    ("compare --seeds", "--seeds takes a value"),
-    ("compare", "--out is missing"),
-    ("compare --out HERE", "holds something already"),
-    ("compare --out HERE/note.txt", "is a file"),
-    ("resume HERE", "not a run folder"),
-    ("resume", "FOLDER is missing"),
-    ("resume HERE --lr 0.3", "droptop resume takes no --lr; `droptop resume --help` says what it takes"),
-    ("resume HERE --sedes=3", "droptop resume takes no --sedes; did you mean --seeds?"),
-    ("retrain", "unknown command"),
-])
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        ("compare --gamma 120 --out OUT", "--gamma takes a percentage"),
+        ("compare --memory 0 --out OUT", "--memory takes"),
+        ("compare --alpha 1.5 --out OUT", "--alpha takes"),
+        ("compare --gama 5 --out OUT", "did you mean --gamma"),
+        ("compare --seeds five --out OUT", "--seeds takes an integer, not 'five'"),
+        ("compare --drop all --out OUT", "--drop takes one of"),
+        ("run --debias none --gamma 5 --out OUT", "unknown option gamma"),
+        ("compare --debias none --out OUT", "--debias"),
+        ("compare --data imagenet --out OUT", "there is no stream imagenet; there are fashion"),
+        ("compare --method sgd --out OUT", "--method takes one of er"),
+        ("compare --data fashon --out OUT", "did you mean fashion?"),
+        ("compare --method deerpp --out OUT", "did you mean derpp?"),
+        ("compare --debias dorptop --out OUT", "--debias takes one of none, droptop"),
+        ("compare --debias dorptop --out OUT", "not dorptop; did you mean droptop?"),
+        ("paper tabel1 --out OUT", "there is no recipe tabel1; there are table1"),
+        ("paper tabel1 --out OUT", "did you mean table1?"),
+        ("data lits", "did you mean list?"),
+        ("comprae --out OUT", "did you mean compare?"),
+        ("compare --config nowhere.toml --out OUT", "droptop: nowhere.toml is not there"),
+        ("compare --config HERE --out OUT", "cannot be read: Is a directory"),
+        ("compare --config HERE/note.txt --out OUT", "note.txt is not TOML: "),
+        ("run --config examples/study.toml --out OUT", "`droptop sweep examples/study.toml --out FOLDER` runs that"),
+        ("run --tasks 5 --split 0,1/2,3 --out OUT", "--split takes the place of --tasks, not both"),
+        ("run --split 0,1/2,3 --stream.class-order=random --out OUT", "--split takes the place of --class-order"),
+        ("compare --weights nowhere --out OUT", "--weights"),
+        ("compare --weights random --out OUT", "--weights takes a file or hf:OWNER/NAME with a ResNet"),
+        ("compare --method l2p --out OUT", "--weights random"),
+        (
+            "run --method dualprompt --weights random --experts 4 --out OUT",
+            "--experts takes at least one for each of 5",
+        ),
+        ("compare --root nowhere --out OUT", "--root"),
+        ("compare --limit 5 --out OUT", "--limit"),
+        ("compare --tasks 3 --out OUT", "--tasks"),
+        ("compare --split bag/0,8 --out OUT", "--split takes every class once, not bag twice"),
+        ("compare --stem 7x7/2-pool --debias no-fusion --out OUT", "1 x 1"),
+        ("compare something --out OUT", "droptop compare has no place for something"),
+        ("compare --seeds", "--seeds takes a value"),
+        ("compare", "--out is missing"),
+        ("compare --out HERE", "holds something already"),
+        ("compare --out HERE/note.txt", "is a file"),
+        ("resume HERE", "not a run folder"),
+        ("resume", "FOLDER is missing"),
+        ("resume HERE --lr 0.3", "droptop resume takes no --lr; `droptop resume --help` says what it takes"),
+        ("resume HERE --sedes=3", "droptop resume takes no --sedes; did you mean --seeds?"),
+        ("retrain", "unknown command"),
+    ],
+)
 def test_what_cannot_be_done(args, names, tmp_path, capsys):
     (tmp_path / "here").mkdir()
     (tmp_path / "here/note.txt").write_text("mine")
@@ -233,12 +284,23 @@ def test_bench(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "b.json").read_text())["rows"]
     assert [(row["method"], row["debias"], row["engine"]) for row in rows] == [
-        ("er", "none", "plain loop"), ("er", "none", "eager"), ("er", "droptop", "eager"),
-        ("finetune", "none", "eager"), ("finetune", "droptop", "eager")]
+        ("er", "none", "plain loop"),
+        ("er", "none", "eager"),
+        ("er", "droptop", "eager"),
+        ("finetune", "none", "eager"),
+        ("finetune", "droptop", "eager"),
+    ]
     assert rows[2]["shares"].keys() == {"rest", "memory", "images", "forward", "mask", "attention", "backward", "probe"}
     assert all(99 < sum(row["shares"].values()) < 101 for row in rows[1:])
-    for args in (["--methods", "sgd"], ["--steps", "1"], ["--out", "nowhere/b.json"], ["--debias", "none"],
-                 ["--seeds", "1,5"], ["--engines", "graphs"], ["--data", "nothing"]):
+    for args in (
+        ["--methods", "sgd"],
+        ["--steps", "1"],
+        ["--out", "nowhere/b.json"],
+        ["--debias", "none"],
+        ["--seeds", "1,5"],
+        ["--engines", "graphs"],
+        ["--data", "nothing"],
+    ):
         wrong = droptop("bench", *args)
         assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
 
@@ -250,8 +312,9 @@ def test_divergence_names_task_and_batch(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("args", ["--help", "--version", "run --help", "compare --help", "resume --help",
-                                  "bench --help"])
+@pytest.mark.parametrize(
+    "args", ["--help", "--version", "run --help", "compare --help", "resume --help", "bench --help"]
+)
 def test_help(args):
     done = droptop(*args.split())
     assert done.returncode == 0
@@ -259,9 +322,11 @@ def test_help(args):
 
 
 def test_help_does_not_wait_for_torch():
-    code = ("import sys, droptop\nfrom droptop.cli import main\n"
-            "assert [main([word]) for word in ('--help', '--version', 'runn')] == [0, 0, 2]\n"
-            "assert 'torch' not in sys.modules")
+    code = (
+        "import sys, droptop\nfrom droptop.cli import main\n"
+        "assert [main([word]) for word in ('--help', '--version', 'runn')] == [0, 0, 2]\n"
+        "assert 'torch' not in sys.modules"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("droptop: unknown command runn: there are run, compare, resume,")

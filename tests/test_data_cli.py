@@ -92,8 +92,11 @@ def test_list_fits_the_terminal(tmp_path, width):
 def test_check(tree, capsys):
     assert main(["data", "check", f"folder:{tree}"]) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines() == [f"folder:{tree}: in order", "training: 32 images decode (a 8, b 8, c 8, d 8)",
-                                     "test: 8 images decode (a 2, b 2, c 2, d 2)"]
+    assert said.out.splitlines() == [
+        f"folder:{tree}: in order",
+        "training: 32 images decode (a 8, b 8, c 8, d 8)",
+        "test: 8 images decode (a 2, b 2, c 2, d 2)",
+    ]
     assert said.err.splitlines() == ["training: 32 of 32 images", "test: 8 of 8 images"]
     assert main(["data", "check", "fashion"]) == 0
     assert "12,000 + 2,000 images of 10 classes" in capsys.readouterr().out
@@ -109,7 +112,7 @@ def test_check_names_what_is_damaged(tree):
 
 @pytest.mark.parametrize(("damaged", "shown"), [(2, ""), (20, ""), (23, ", the first 20 of them")])
 def test_check_goes_on_and_names_all_that_are_damaged(tree, damaged, shown):
-    paths = [*sorted(tree.glob("train/*/*.png"))[:damaged - 1], tree / "test/d/1.png"]
+    paths = [*sorted(tree.glob("train/*/*.png"))[: damaged - 1], tree / "test/d/1.png"]
     for path in paths:
         path.write_bytes(b"not an image")
     done = droptop("data", "check", f"folder:{tree}")
@@ -141,8 +144,10 @@ def test_no_connection_is_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("no_proxy", "*")
     for name in ("cifar10", "split-cifar10"):
         assert main(["data", "download", name, "--root", str(tmp_path / "new")]) == 1
-        assert re.fullmatch(r"droptop: no download of a\.tar\.gz: http://127\S+/a\.tar\.gz \(.*\)\. Get it .*\n",
-                            capsys.readouterr().err)
+        assert re.fullmatch(
+            r"droptop: no download of a\.tar\.gz: http://127\S+/a\.tar\.gz \(.*\)\. Get it .*\n",
+            capsys.readouterr().err,
+        )
     assert [*(tmp_path / "new").iterdir()] == []
 
 
@@ -150,8 +155,11 @@ def test_an_interrupted_download_keeps_what_came(tmp_path, monkeypatch, capsys):
     data = bytes(2 << 20)
     (tmp_path / "web").mkdir()
     (tmp_path / "web/a.gz").write_bytes(data)
-    monkeypatch.setitem(PACKAGES, "mnist", Package("MNIST", ((tmp_path / "web").as_uri() + "/",), {"a.gz": "0"},
-                                                   "MNIST/raw", archive=False))
+    monkeypatch.setitem(
+        PACKAGES,
+        "mnist",
+        Package("MNIST", ((tmp_path / "web").as_uri() + "/",), {"a.gz": "0"}, "MNIST/raw", archive=False),
+    )
 
     def interrupt(self, done, total, what):
         if done > len(data) // 2:
@@ -197,37 +205,43 @@ def test_sheet(tree, tmp_path, capsys):
 # -- What cannot be done ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("args", "names"), [
-    ("data unpack", "unknown command data unpack: there are list, check, download, variants, sheet"),
-    ("data list --root nowhere", "--root takes an existing folder, not nowhere"),
-    ("data list fashion", "fashion"),
-    ("data check", "NAME is missing"),
-    ("data check imagenet", "there is no stream imagenet; there are fashion, "),
-    ("data check folder:", "folder: is not the whole name: folder:PATH"),
-    ("data check split-imagenet9:blue", "there is no variant blue; there are original, only_fg"),
-    ("data check split-mnist --root HERE", "MNIST is not on this disk: looked for HERE/MNIST/raw"),
-    ("data check folder:HERE/nowhere", "HERE/nowhere is not an existing folder"),
-    ("data check folder:HERE/file", "HERE/file is not a folder"),
-    ("data check folder:HERE/one", "HERE/one/train holds one class, a"),
-    ("data download", "NAME is missing"),
-    ("data download fashion", "data download takes one of cifar10, cifar100, mnist, split-cifar10"),
-    ("data download mnist --root HERE/file", "--root takes a folder, not HERE/file"),
-    ("data variants HERE/tree", "OUT is missing"),
-    ("data variants HERE/nowhere HERE/out", "HERE/nowhere is not an existing folder"),
-    ("data variants HERE/tree HERE/out", "HERE/tree holds no masks: they belong in HERE/tree/masks/test/CLASS/"),
-    ("data variants HERE/tree HERE/one", "HERE/one holds something already"),
-    ("data variants HERE/tree HERE/out --names blue", "blue is no variant that is made from masks: only_fg"),
-    ("data sheet fashion HERE/sheet.jpg", "a picture named OUT.png, not HERE/sheet.jpg"),
-    ("data sheet fashion HERE/nowhere/sheet.png", "HERE/nowhere is not an existing folder"),
-    ("data sheet fashion HERE/sheet.png --seed -1", "--seed takes a number from 0, not -1"),
-    ("data sheet split-cifar10 HERE/sheet.png --root HERE", "`droptop data download cifar10 --root HERE` fetches it"),
-    ("run --data folder: --out HERE/out", "folder:PATH"),
-    ("run --data split-imagenet9:blue --out HERE/out", "there is no variant blue"),
-    ("run --data folder:HERE/one --out HERE/out", "HERE/one/train holds one class"),
-    ("run --data folder:HERE/file --out HERE/out", "HERE/file is not a folder"),
-    ("run --data folder:HERE/bad --out HERE/out", "HERE/bad/train/b/1.png does not decode"),
-    ("run --data split-cifar10 --root HERE --out HERE/out", "CIFAR-10 is not on this disk"),
-])
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        ("data unpack", "unknown command data unpack: there are list, check, download, variants, sheet"),
+        ("data list --root nowhere", "--root takes an existing folder, not nowhere"),
+        ("data list fashion", "fashion"),
+        ("data check", "NAME is missing"),
+        ("data check imagenet", "there is no stream imagenet; there are fashion, "),
+        ("data check folder:", "folder: is not the whole name: folder:PATH"),
+        ("data check split-imagenet9:blue", "there is no variant blue; there are original, only_fg"),
+        ("data check split-mnist --root HERE", "MNIST is not on this disk: looked for HERE/MNIST/raw"),
+        ("data check folder:HERE/nowhere", "HERE/nowhere is not an existing folder"),
+        ("data check folder:HERE/file", "HERE/file is not a folder"),
+        ("data check folder:HERE/one", "HERE/one/train holds one class, a"),
+        ("data download", "NAME is missing"),
+        ("data download fashion", "data download takes one of cifar10, cifar100, mnist, split-cifar10"),
+        ("data download mnist --root HERE/file", "--root takes a folder, not HERE/file"),
+        ("data variants HERE/tree", "OUT is missing"),
+        ("data variants HERE/nowhere HERE/out", "HERE/nowhere is not an existing folder"),
+        ("data variants HERE/tree HERE/out", "HERE/tree holds no masks: they belong in HERE/tree/masks/test/CLASS/"),
+        ("data variants HERE/tree HERE/one", "HERE/one holds something already"),
+        ("data variants HERE/tree HERE/out --names blue", "blue is no variant that is made from masks: only_fg"),
+        ("data sheet fashion HERE/sheet.jpg", "a picture named OUT.png, not HERE/sheet.jpg"),
+        ("data sheet fashion HERE/nowhere/sheet.png", "HERE/nowhere is not an existing folder"),
+        ("data sheet fashion HERE/sheet.png --seed -1", "--seed takes a number from 0, not -1"),
+        (
+            "data sheet split-cifar10 HERE/sheet.png --root HERE",
+            "`droptop data download cifar10 --root HERE` fetches it",
+        ),
+        ("run --data folder: --out HERE/out", "folder:PATH"),
+        ("run --data split-imagenet9:blue --out HERE/out", "there is no variant blue"),
+        ("run --data folder:HERE/one --out HERE/out", "HERE/one/train holds one class"),
+        ("run --data folder:HERE/file --out HERE/out", "HERE/file is not a folder"),
+        ("run --data folder:HERE/bad --out HERE/out", "HERE/bad/train/b/1.png does not decode"),
+        ("run --data split-cifar10 --root HERE --out HERE/out", "CIFAR-10 is not on this disk"),
+    ],
+)
 def test_what_cannot_be_done(args, names, tree, tmp_path, capsys):
     write_tree(tmp_path / "one", {"train": {"a": 2}, "test": {"a": 2}})
     write_tree(tmp_path / "bad", {"train": {"a": 2, "b": 2}, "test": {"a": 1, "b": 1}})
@@ -243,8 +257,10 @@ def test_what_cannot_be_done(args, names, tree, tmp_path, capsys):
 def test_a_cache_that_cannot_be_written(tree, tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "file"))
-    assert re.search(r"file: File exists; the decoded images of \S+/tree, training take 0 MiB: .*DROPTOP_CACHE",
-                     refused(capsys, "run", "--data", f"folder:{tree}", "--batch", 2, "--out", tmp_path / "out"))
+    assert re.search(
+        r"file: File exists; the decoded images of \S+/tree, training take 0 MiB: .*DROPTOP_CACHE",
+        refused(capsys, "run", "--data", f"folder:{tree}", "--batch", 2, "--out", tmp_path / "out"),
+    )
 
 
 @pytest.mark.parametrize("name", ["list", "check", "download", "variants", "sheet"])
@@ -269,8 +285,25 @@ def test_families_are_in_the_help(capsys):
 
 def test_a_run_decodes_once_and_says_so(tree, tmp_path, cache_folder):
     """In the process that is asked, before those of the seeds begin."""
-    done = droptop("run", "--data", f"folder:{tree}", "--image-size", "16", "--batch", "4", "--width", "4", "--stem",
-                   "3x3", "--debias", "none", "--seeds", "1", "--out", tmp_path / "out")
+    done = droptop(
+        "run",
+        "--data",
+        f"folder:{tree}",
+        "--image-size",
+        "16",
+        "--batch",
+        "4",
+        "--width",
+        "4",
+        "--stem",
+        "3x3",
+        "--debias",
+        "none",
+        "--seeds",
+        "1",
+        "--out",
+        tmp_path / "out",
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines() == [f"{tree}, training: 32 of 32 images", f"{tree}, test: 8 of 8 images"]
     made = [*cache_folder.glob("*.images")]
@@ -284,8 +317,13 @@ def test_an_interrupt_leaves_nothing_half_done(args, tmp_path):
     write_tree(tmp_path / "tiny-in9", parts, masks=True, size=(96, 96))
     before = sorted(path.name for path in tmp_path.iterdir())
     process = subprocess.Popen(
-        command("data", *args.replace("ROOT", str(tmp_path)).split()), stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True, env=environment(), preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+        command("data", *args.replace("ROOT", str(tmp_path)).split()),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     assert " of " in process.stderr.readline()  # it has begun
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)

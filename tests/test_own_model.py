@@ -47,8 +47,9 @@ def test_the_model_is_trained_from_its_own_weights():
     assert torch.equal(learner.predict(x)[:, learner.seen], expected[:, learner.seen])
 
 
-@pytest.mark.parametrize(("make", "first", "last"), [(ConvNeXt, "stem", "stages.1.blocks"),
-                                                     (VisionTransformer, "patch_embed", "blocks.1")])
+@pytest.mark.parametrize(
+    ("make", "first", "last"), [(ConvNeXt, "stem", "stages.1.blocks"), (VisionTransformer, "patch_embed", "blocks.1")]
+)
 @pytest.mark.parametrize("method", ["er", "mir", "aser"])
 def test_other_kinds_of_models(method, make, first, last):
     with seeded(0, "init"):
@@ -125,15 +126,21 @@ def test_gss_knows_the_gradients_of_what_is_trained(change):
     with seeded(0, "init"):
         model = ResNet()
     change(model)
-    learner = feed(make_learner("gss", SPEC, debias="none", model=model, **NAMES, memory=40, memory_batch=4,
-                                augment="none"), toy_batches(3))
+    learner = feed(
+        make_learner("gss", SPEC, debias="none", model=model, **NAMES, memory=40, memory_batch=4, augment="none"),
+        toy_batches(3),
+    )
     learner.model.eval()
     x, y, _ = toy_batches(1, seed=7)[0]
     wanted = by_autograd(learner, x, y)
     parts = [Part(len(y), 1)]
     with torch.enable_grad():
-        layers = passed(learner.model, learner.normalise(x),
-                        lambda logits: F.cross_entropy(logits, y, reduction="sum"), overwrites=True)
+        layers = passed(
+            learner.model,
+            learner.normalise(x),
+            lambda logits: F.cross_entropy(logits, y, reduction="sum"),
+            overwrites=True,
+        )
         found = F.normalize(torch.cat([g for at in layers for g in group_gradients(at, parts)], 1))
     torch.testing.assert_close(found @ found.T, wanted @ wanted.T, atol=1e-4, rtol=0)
 
@@ -158,6 +165,7 @@ def test_gss_refuses_weights_that_layers_share():
 @pytest.mark.parametrize("positions", [1, 2, 8, 108])
 def test_gss_refuses_layers_whose_rows_are_no_samples(positions):
     """However many rows there are: 108 samples is what a step of it passes, 100 of the memory and a batch of 8."""
+
     class Crossed(Mixing):
         def forward(self, x):
             few = F.adaptive_avg_pool2d(x, (positions, 1))
@@ -175,22 +183,29 @@ def reflected():
     return model
 
 
-@pytest.mark.parametrize(("options", "says"), [
-    ({"method": "gss", "model": reflected()}, r"gss takes .* not net.conv1 .Conv2d"),
-    ({"model": ResNet(classes=5)}, r"model gives \(5,\) a sample, not 4 logits"),
-    ({"model": nn.Identity()}, "first takes the name of a submodule"),
-    ({"model": ResNet(dropout=0.5)}, "draws at random .* droptop.attach"),
-    ({"stream": Spec((1, 16, 16), tuple("abcd"))}, r"model does not take images of \(1, 16, 16\): Given groups=1"),
-    ({"first": None}, "model takes first and last"),
-    ({"model": None}, "--model takes the model that first and last name"),
-    ({"last": "layr4"}, "last takes .* has layer4"),
-    ({"width": 8}, "--width is for nets that droptop builds"),
-    ({"stem": "3x3"}, "--stem is for nets"),
-    ({"precision": "bf16"}, "--precision is for nets"),
-    ({"method": "l2p"}, "--method l2p takes a ViT by --weights"),
-    ({"method": "gss", "model": ConvNeXt(), "first": "stem", "last": "down"}, r"gss takes .* not net.stem.1 .Chann"),
-    ({"last": "avgpool", "attention": "last"}, "larger than 1 x 1: let last name an earlier"),
-], ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"method": "gss", "model": reflected()}, r"gss takes .* not net.conv1 .Conv2d"),
+        ({"model": ResNet(classes=5)}, r"model gives \(5,\) a sample, not 4 logits"),
+        ({"model": nn.Identity()}, "first takes the name of a submodule"),
+        ({"model": ResNet(dropout=0.5)}, "draws at random .* droptop.attach"),
+        ({"stream": Spec((1, 16, 16), tuple("abcd"))}, r"model does not take images of \(1, 16, 16\): Given groups=1"),
+        ({"first": None}, "model takes first and last"),
+        ({"model": None}, "--model takes the model that first and last name"),
+        ({"last": "layr4"}, "last takes .* has layer4"),
+        ({"width": 8}, "--width is for nets that droptop builds"),
+        ({"stem": "3x3"}, "--stem is for nets"),
+        ({"precision": "bf16"}, "--precision is for nets"),
+        ({"method": "l2p"}, "--method l2p takes a ViT by --weights"),
+        (
+            {"method": "gss", "model": ConvNeXt(), "first": "stem", "last": "down"},
+            r"gss takes .* not net.stem.1 .Chann",
+        ),
+        ({"last": "avgpool", "attention": "last"}, "larger than 1 x 1: let last name an earlier"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
 def test_what_cannot_be_met(options, says):
     given = {"method": "er", "stream": SPEC, "model": ResNet(), **NAMES} | options
     torch.manual_seed(0)

@@ -34,8 +34,11 @@ def test_resume_on_a_finished_run_says_so(comparison):
 def test_a_finished_run_is_shown_wherever_it_lies(comparison, tmp_path, monkeypatch, capsys, missing):
     """Where nobody can write, that is; root can everywhere, so that writing is made to fail here."""
     out, opened = tmp_path / "out", open
-    shutil.copytree(comparison[0], out, ignore=lambda place, names: [name for name in names
-                                                                     if f"{place}/{name}".endswith(f"/{missing}")])
+    shutil.copytree(
+        comparison[0],
+        out,
+        ignore=lambda place, names: [name for name in names if f"{place}/{name}".endswith(f"/{missing}")],
+    )
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
     def read_only(file, mode="r", *args, **more):
@@ -60,8 +63,21 @@ def test_a_finished_run_is_shown_wherever_it_lies(comparison, tmp_path, monkeypa
 
 def test_what_is_noted_of_kappa_0_is_what_is_run(tmp_path, monkeypatch, capsys):
     """A lower gamma takes the usual one along; runs from before that was noted go on as they were."""
-    asked = ["run", "--data", "fashion", "--gamma", "2.5", "--limit", "64", "--width", "4", "--maps", "0", "--seeds",
-             "1"]
+    asked = [
+        "run",
+        "--data",
+        "fashion",
+        "--gamma",
+        "2.5",
+        "--limit",
+        "64",
+        "--width",
+        "4",
+        "--maps",
+        "0",
+        "--seeds",
+        "1",
+    ]
     assert main([*asked, "--kappa-0", "4", "--out", str(tmp_path / "refused")]) == 2
     assert capsys.readouterr().err == "droptop: --kappa-0 takes a percentage up to gamma, 2.5, not 4.0\n"
     assert not (tmp_path / "refused").exists()
@@ -105,8 +121,10 @@ def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path
     done = droptop("resume", more, "--seeds", "3")
     assert done.returncode == 0, done.stderr
     assert "finished" not in done.stdout
-    assert droptop("run", "--config", arm / "config.toml", "--seeds", "1", "--first-seed", "2", "--out",
-                   alone).returncode == 0
+    assert (
+        droptop("run", "--config", arm / "config.toml", "--seeds", "1", "--first-seed", "2", "--out", alone).returncode
+        == 0
+    )
     for name in ("metrics.jsonl", "result.json"):
         assert (more / "seed-2" / name).read_bytes() == (alone / "seed-2" / name).read_bytes()
         assert (more / "seed-0" / name).read_bytes() == (arm / "seed-0" / name).read_bytes()
@@ -182,12 +200,19 @@ def test_damaged_records_are_made_anew_or_named(comparison, tmp_path, capsys):
     assert f"{out / 'environment.json'} is damaged: " in done.stderr
 
 
-@pytest.mark.parametrize(("damage", "says"), [
-    (lambda text: text[:-40], "metrics.jsonl is damaged in line 10: "),
-    (lambda text: text.replace('"task": 1', "garbage", 1), "metrics.jsonl is damaged in line 3: "),
-    (lambda text: text[: text.index('{"step": 9')], "metrics.jsonl is damaged: it has the ends of 4 tasks, not of 5"),
-    (lambda text: "", "metrics.jsonl is damaged: it has the ends of 0 tasks, not of 5"),
-    (None, "metrics.jsonl is not there")])
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda text: text[:-40], "metrics.jsonl is damaged in line 10: "),
+        (lambda text: text.replace('"task": 1', "garbage", 1), "metrics.jsonl is damaged in line 3: "),
+        (
+            lambda text: text[: text.index('{"step": 9')],
+            "metrics.jsonl is damaged: it has the ends of 4 tasks, not of 5",
+        ),
+        (lambda text: "", "metrics.jsonl is damaged: it has the ends of 0 tasks, not of 5"),
+        (None, "metrics.jsonl is not there"),
+    ],
+)
 def test_metrics_of_a_finished_seed_that_are_damaged_cost_its_curves_alone(comparison, tmp_path, capsys, damage, says):
     run = tmp_path / "run"
     shutil.copytree(comparison[0] / "droptop", run)
@@ -220,7 +245,8 @@ def test_what_was_damaged_after_it_was_done_is_made_anew_as_is_said(comparison, 
         assert main(["export", str(run), "--seed", str(seed), "--format", "safetensors"]) == 1
         assert capsys.readouterr().err == (
             f"droptop: no checkpoint in {run}/seed-{seed}/checkpoints is whole: delete {run}/seed-{seed}/result.json, "
-            f"and `droptop resume {run}` makes them anew\n")
+            f"and `droptop resume {run}` makes them anew\n"
+        )
     assert main(["resume", str(run)]) == 0  # with no curve at all
     (run / "seed-0/result.json").unlink()
     shutil.rmtree(run / "seed-1")

@@ -1,8 +1,8 @@
 """The main jobs as functions; the command line calls the same ones.
 
-    if __name__ == "__main__":      # seeds run in processes of their own, which import this file
-        comparison = droptop.compare("fashion-sticker", "er", "droptop", seeds=3, out="runs/first")
-        print(comparison["effects"]["removed"]["A_avg"])
+if __name__ == "__main__":      # seeds run in processes of their own, which import this file
+    comparison = droptop.compare("fashion-sticker", "er", "droptop", seeds=3, out="runs/first")
+    print(comparison["effects"]["removed"]["A_avg"])
 """
 
 import sys
@@ -19,14 +19,16 @@ from droptop.report.progress import Plain
 from droptop.results.folder import seed_folder
 
 
-def run(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path,
-        **options: Any) -> dict[str, Any]:
+def run(
+    data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path, **options: Any
+) -> dict[str, Any]:
     """Trains one arm over all seeds; gives its `summary.json`."""
     return start("run", configure(data, method, debias, **followed(options)), Path(out), Plain())
 
 
-def compare(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path,
-            **options: Any) -> dict[str, Any]:
+def compare(
+    data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path, **options: Any
+) -> dict[str, Any]:
     """Trains a method with and without debiasing on the same seeds; gives `compare.json`."""
     return start("compare", configure(data, method, debias, **followed(options)), Path(out), Plain())
 
@@ -62,8 +64,10 @@ def carry_on(command: Command, config: Config, out: Path, listener: Listener) ->
     with forgiven(was_finished, "figures", listener.note):
         for (folder, arm), summary in zip(runs.items(), summaries):
             for seed, why in figures.draw_run(arm, folder, summary).items():
-                listener.note(f"{why}; results stand, but curves over steps lack seed {seed}: delete "
-                              f"{seed_folder(folder, seed)}, and {typed('resume', out)} makes it anew")
+                listener.note(
+                    f"{why}; results stand, but curves over steps lack seed {seed}: delete "
+                    f"{seed_folder(folder, seed)}, and {typed('resume', out)} makes it anew"
+                )
         if command == "compare":
             figures.draw_comparison(runs, out, result)
     return result

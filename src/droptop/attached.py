@@ -38,9 +38,18 @@ from droptop.rng import generator
 CHUNK = 250  # memory samples a forward pass of the probe
 
 
-def attach(model: nn.Module, first: str, last: str, classes: int, *, seed: int = 0,
-           classify: Callable[[Tensor], Tensor] | None = None, grid: tuple[int, int] | None = None,
-           channels_last: bool | None = None, **options: Any) -> "Attached":
+def attach(
+    model: nn.Module,
+    first: str,
+    last: str,
+    classes: int,
+    *,
+    seed: int = 0,
+    classify: Callable[[Tensor], Tensor] | None = None,
+    grid: tuple[int, int] | None = None,
+    channels_last: bool | None = None,
+    **options: Any,
+) -> "Attached":
     """Puts the debiasing layer behind `first`; the options are those of `DropTopConfig` and `IntensityConfig`.
 
     `classify` gives the logits of memory samples, where `model(x)` is something else. `grid` (rows, columns) and
@@ -64,8 +73,17 @@ def configured(options: dict[str, Any]) -> DropTopConfig:
 class Attached:
     """What `attach` gives: the layer, its labels and its intensities."""
 
-    def __init__(self, model: nn.Module, first: str, last: str, classes: int, seed: int,
-                 classify: Callable[[Tensor], Tensor] | None, layout: Layout, config: DropTopConfig) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        first: str,
+        last: str,
+        classes: int,
+        seed: int,
+        classify: Callable[[Tensor], Tensor] | None,
+        layout: Layout,
+        config: DropTopConfig,
+    ) -> None:
         if not isinstance(model, nn.Module):
             raise BadRequest(f"attach takes an nn.Module, not {type(model).__name__}")
         require(classes >= 1, "classes", "a number from 1", classes)
@@ -115,8 +133,9 @@ class Attached:
 
     def masked(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
         if len(first) != len(y):
-            raise BadBatch(f"{self.taps.names['first']!r} gives maps of {len(first)} samples, but there are {len(y)} "
-                           "labels")
+            raise BadBatch(
+                f"{self.taps.names['first']!r} gives maps of {len(first)} samples, but there are {len(y)} labels"
+            )
         if self.debias.looks and not self.checked:
             check_last_map(self.debias.config, last().shape[2:].numel(), "let last name an earlier submodule")
             self.checked = True
@@ -182,8 +201,11 @@ class Attached:
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, besides the model: intensities, histories, generator, steps."""
         self.follow()
-        return {**self.debias.state_dict(), "generator": self.debias.generator.get_state(),
-                "steps": torch.tensor(self.steps)}
+        return {
+            **self.debias.state_dict(),
+            "generator": self.debias.generator.get_state(),
+            "steps": torch.tensor(self.steps),
+        }
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         own = self.state_dict()
@@ -207,8 +229,18 @@ class Attached:
     def __reduce__(self) -> Any:
         """A copy is a layer in a copy of the model."""
         names = self.taps.names
-        return _again, (self.model, names["first"], names["last"], self.classes, self.seed, self.classify,
-                        self.taps.layout, self.debias.config, bool(self.hooks), dict(self.state_dict()))
+        return _again, (
+            self.model,
+            names["first"],
+            names["last"],
+            self.classes,
+            self.seed,
+            self.classify,
+            self.taps.layout,
+            self.debias.config,
+            bool(self.hooks),
+            dict(self.state_dict()),
+        )
 
 
 def _again(*args: Any) -> Attached:

@@ -55,7 +55,7 @@ def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, 
     header = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
     write_atomic(folder / f"{name}.json", json.dumps(header | {"seal": _seal(header)}, indent=1).encode())
     later = [path for path in newest_first(folder) if path.stem > name]
-    for stale in later + newest_first(folder)[len(later) + KEPT:]:
+    for stale in later + newest_first(folder)[len(later) + KEPT :]:
         stale.unlink()
     whole = {path.stem for path in newest_first(folder)}
     for path in folder.iterdir():  # tensors without a header, and what a kill left half written

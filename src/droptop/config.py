@@ -86,10 +86,15 @@ class RunOptions:
         require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
         require(self.parallel is None or self.parallel >= 1, "parallel", "a number of seeds from 1", self.parallel)
         require(self.limit is None or self.limit >= 1, "limit", "a number of samples from 1", self.limit)
-        require(self.eval_every is None or self.eval_every >= 1, "eval_every", "a number of steps from 1",
-                self.eval_every)
-        require(0 <= self.checkpoint_seconds < float("inf"), "checkpoint_seconds", "a number from 0",
-                self.checkpoint_seconds)
+        require(
+            self.eval_every is None or self.eval_every >= 1, "eval_every", "a number of steps from 1", self.eval_every
+        )
+        require(
+            0 <= self.checkpoint_seconds < float("inf"),
+            "checkpoint_seconds",
+            "a number from 0",
+            self.checkpoint_seconds,
+        )
         require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
         require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
@@ -108,8 +113,9 @@ class RunOptions:
     def check_machine(self) -> None:
         """Refuses what cannot be run here. A configuration can be read anywhere."""
         methods.own.check_there(self.method)
-        require(self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU",
-                self.device)
+        require(
+            self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU", self.device
+        )
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
 
@@ -148,8 +154,11 @@ class Config:
 
     def fingerprint(self) -> str:
         """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
-        values = {path: str(value) for path, value in flatten(self).items()
-                  if path not in FREE and (path, value) not in LATER.items()}
+        values = {
+            path: str(value)
+            for path, value in flatten(self).items()
+            if path not in FREE and (path, value) not in LATER.items()
+        }
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def was_asked(self, environment: dict[str, Any]) -> bool:
@@ -179,15 +188,25 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
     stream = stream_kind or find(data)
     learner = methods.find(method)
     settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
-    config = Config(RunOptions(data, method, debias), stream.config(), learner.net_type(), learner.config_type(),
-                    None if settings is None else DropTopConfig())
+    config = Config(
+        RunOptions(data, method, debias),
+        stream.config(),
+        learner.net_type(),
+        learner.config_type(),
+        None if settings is None else DropTopConfig(),
+    )
     paths = {path.rpartition(".")[2] for path in flatten(config)}
     presets = learner.presets(stream.preset) | (settings or {}) | (learner.paper if debias == "droptop-paper" else {})
     return override(config, {name: value for name, value in presets.items() if name in paths})
 
 
-def configure(data: str = "fashion-sticker", method: str = "er", debias: str = "droptop",
-              stream_kind: StreamKind | None = None, **options: Any) -> Config:
+def configure(
+    data: str = "fashion-sticker",
+    method: str = "er",
+    debias: str = "droptop",
+    stream_kind: StreamKind | None = None,
+    **options: Any,
+) -> Config:
     """A configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`."""
     base = defaults(data, method, debias, stream_kind)
     config = override(base, options)
@@ -225,8 +244,10 @@ def resolve(name: str, config: Config, where: str = "") -> str:
         return found[0]
     short = [path.rpartition(".")[2].replace("_", "-") for path in paths]
     hint = meant(name.rpartition(".")[2].replace("_", "-"), short, "--")
-    raise BadRequest(f"{where}unknown option {name} with --data {config.options.data} --method "
-                     f"{config.options.method} --debias {config.options.debias}{hint}")
+    raise BadRequest(
+        f"{where}unknown option {name} with --data {config.options.data} --method "
+        f"{config.options.method} --debias {config.options.debias}{hint}"
+    )
 
 
 def ending_in(name: str, paths: Iterable[str]) -> list[str]:

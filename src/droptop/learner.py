@@ -78,8 +78,16 @@ class Learner:
     compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # how many tasks it must be given, if that is what it is about
 
-    def __init__(self, model: Backbone, spec: Spec, config: LearnerConfig, debias: DropTopConfig | None = None, *,
-                 seed: int = 0, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        model: Backbone,
+        spec: Spec,
+        config: LearnerConfig,
+        debias: DropTopConfig | None = None,
+        *,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.random = {purpose: generator(seed, purpose, device=device) for purpose in PURPOSES}
         self.debias = None if debias is None else DropTop(debias, len(spec.classes), self.random["debias"]).to(device)
@@ -93,8 +101,10 @@ class Learner:
         self.frozen = state.digest(weight for weight in self.models.parameters() if not weight.requires_grad)
         self.optimizer = self.make_optimizer(list(self.weights.values()))
         if not isinstance(self.optimizer, Fused):
-            raise BadRequest("make_optimizer gives an optimiser of droptop.optim's kind, which can skip a step and has "
-                             f"its state before the first one, not {type(self.optimizer).__name__}")
+            raise BadRequest(
+                "make_optimizer gives an optimiser of droptop.optim's kind, which can skip a step and has "
+                f"its state before the first one, not {type(self.optimizer).__name__}"
+            )
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         self.memory = Buffer(config.memory, self.columns(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
@@ -117,8 +127,10 @@ class Learner:
         loss = self.step(x.to(self.device), y.to(self.device))
         if not self.finite:
             self.finite.fill_(True)
-            raise Diverged(f"the {wrong(loss.item())} at step {self.clock['step'] + 1}; the learner is as before it, "
-                           "but for its draws")
+            raise Diverged(
+                f"the {wrong(loss.item())} at step {self.clock['step'] + 1}; the learner is as before it, "
+                "but for its draws"
+            )
         if self.tick(task):
             self.probe()
         return loss
@@ -146,8 +158,11 @@ class Learner:
     def tick(self, task: int) -> bool:
         """Line 17: counts the step; is it time to adjust the intensities, as every p steps?"""
         new_task = task != self.clock["task"]
-        self.clock = {"step": self.clock["step"] + 1, "task": task,
-                      "task_step": 1 if new_task else self.clock["task_step"] + 1}
+        self.clock = {
+            "step": self.clock["step"] + 1,
+            "task": task,
+            "task_step": 1 if new_task else self.clock["task_step"] + 1,
+        }
         if self.debias is None or not self.debias.adapts:
             return False
         config = self.debias.config.intensity
@@ -237,8 +252,10 @@ class Learner:
         losses = []
         for model in self.replicas:
             with evaluating(model):
-                parts = [F.cross_entropy(self.classify(model, part), part["y"], reduction="none")
-                         for part in split(rows, PROBE_CHUNK)]
+                parts = [
+                    F.cross_entropy(self.classify(model, part), part["y"], reduction="none")
+                    for part in split(rows, PROBE_CHUNK)
+                ]
             losses.append(group_losses(torch.cat(parts).double(), groups, there, len(intensity.kappa)))
         intensity.record(torch.stack(losses))
 
@@ -290,8 +307,9 @@ class Learner:
         if x.dtype != self.spec.dtype:
             raise BadBatch(f"images must be {self.spec.dtype}, not {x.dtype}")
         if x.dim() != 4 or x.shape[1:] != self.spec.shape:
-            raise BadBatch(f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not "
-                           f"{tuple(x.shape)}")
+            raise BadBatch(
+                f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not {tuple(x.shape)}"
+            )
 
     def check_tasks(self, count: int) -> None:
         """Refuses a stream of so many tasks."""

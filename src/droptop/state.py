@@ -25,8 +25,11 @@ def digest(weights: Iterable[Tensor]) -> Tensor | None:
 
 def own(learner: "Learner") -> dict[str, Tensor]:
     """Tensors that a method keeps as attributes, beyond those of every learner; one that is no state begins with _."""
-    return {name: value for name, value in vars(learner).items()
-            if isinstance(value, Tensor) and name not in BASE and not name.startswith("_")}
+    return {
+        name: value
+        for name, value in vars(learner).items()
+        if isinstance(value, Tensor) and name not in BASE and not name.startswith("_")
+    }
 
 
 def gather(learner: "Learner") -> dict[str, Tensor]:

@@ -31,7 +31,8 @@ def by_onnxruntime(path):
     session = pytest.importorskip("onnxruntime").InferenceSession(path)
     assert [(value.name, value.shape[1:]) for value in session.get_inputs()] == [("images", list(SPEC.shape))]
     return session.get_modelmeta().custom_metadata_map, lambda x: torch.from_numpy(
-        session.run(["logits"], {"images": x.numpy()})[0])
+        session.run(["logits"], {"images": x.numpy()})[0]
+    )
 
 
 def by_torch(path):
@@ -40,10 +41,14 @@ def by_torch(path):
     return json.loads(about["metadata.json"]), module
 
 
-@pytest.mark.parametrize(("ending", "method", "options"), [
-    ("onnx", "er", {}),
-    ("onnx", "l2p", {"input_size": 32, "depth": 2, "prompt_blocks": 2}),
-    ("pt2", "dualprompt", {"depth": 2, "general_blocks": 1, "expert_blocks": 1})])
+@pytest.mark.parametrize(
+    ("ending", "method", "options"),
+    [
+        ("onnx", "er", {}),
+        ("onnx", "l2p", {"input_size": 32, "depth": 2, "prompt_blocks": 2}),
+        ("pt2", "dualprompt", {"depth": 2, "general_blocks": 1, "expert_blocks": 1}),
+    ],
+)
 def test_images_in_logits_out(ending, method, options, tmp_path):
     if ending == "onnx":
         pytest.importorskip("onnxscript")
@@ -78,8 +83,16 @@ def test_weights_alone(tmp_path):
 
 
 def test_a_model_of_ones_own(tmp_path):
-    net = nn.Sequential(nn.Conv2d(3, 4, 3, 2), nn.ReLU(), nn.Conv2d(4, 8, 3, 2), nn.BatchNorm2d(8), nn.ReLU(),
-                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3, 2),
+        nn.ReLU(),
+        nn.Conv2d(4, 8, 3, 2),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 4),
+    )
     learner = feed(make_learner("er", SPEC, model=net, first="1", last="4", memory=20, memory_batch=6), toy_batches(4))
     for ending in ("pt2", "safetensors"):
         export(learner, tmp_path / f"net.{ending}")
@@ -97,8 +110,14 @@ def test_images_that_are_no_pixels(tmp_path):
 
 
 def test_what_differs_is_not_left_behind(tmp_path, monkeypatch):
-    monkeypatch.setitem(exporting.WRITERS, "pt2", lambda net, images, path, about: (
-        path.write_bytes(b"wrong"), net(images) + 2e-4 * net(images).abs().max().clamp(min=1))[1])
+    monkeypatch.setitem(
+        exporting.WRITERS,
+        "pt2",
+        lambda net, images, path, about: (
+            path.write_bytes(b"wrong"),
+            net(images) + 2e-4 * net(images).abs().max().clamp(min=1),
+        )[1],
+    )
     with pytest.raises(DroptopError, match=r"net.pt2 was not written: its logits differ from the learner's by 0.0002"):
         export(of_two_classes(), tmp_path / "net.pt2")
     assert list(tmp_path.iterdir()) == []
@@ -107,8 +126,11 @@ def test_what_differs_is_not_left_behind(tmp_path, monkeypatch):
 def test_what_cannot_be_exported(tmp_path, monkeypatch):
     learner = of_two_classes()
     (tmp_path / "there.pt2").write_bytes(b"mine")
-    for path, reason in [("there.pt2", "exists already"), ("net.tflite", "ends in .onnx, .safetensors, .pt2"),
-                         ("nowhere/net.pt2", "not an existing folder")]:
+    for path, reason in [
+        ("there.pt2", "exists already"),
+        ("net.tflite", "ends in .onnx, .safetensors, .pt2"),
+        ("nowhere/net.pt2", "not an existing folder"),
+    ]:
         with pytest.raises(BadRequest, match=reason):
             export(learner, tmp_path / path)
     assert (tmp_path / "there.pt2").read_bytes() == b"mine"

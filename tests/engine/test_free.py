@@ -71,13 +71,17 @@ def test_from_a_stream_or_a_loader():
     assert droptop.learn(toy_learner(), loader, {}).samples == [32]
 
 
-@pytest.mark.parametrize(("wrong", "complaint"), [
-    ((torch.zeros(8, 3, 9, 9, dtype=torch.uint8), torch.zeros(8).long()), "batch 2: images must have shape"),
-    ((torch.zeros(8, 3, 16, 16), torch.zeros(8, dtype=torch.int64)), "batch 2: images must be torch.uint8"),
-    ((torch.zeros(8, 3, 16, 16, dtype=torch.uint8), torch.full((8,), 4)), "batch 2: labels must lie in 0 to 3"),
-    ((torch.zeros(8, 3, 16, 16, dtype=torch.uint8),), "batch 2 must be a tuple of images and labels"),
-    (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), "batch 2 must be a tuple of images and labels, not a Tensor"),
-    (None, "not a NoneType")])
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ((torch.zeros(8, 3, 9, 9, dtype=torch.uint8), torch.zeros(8).long()), "batch 2: images must have shape"),
+        ((torch.zeros(8, 3, 16, 16), torch.zeros(8, dtype=torch.int64)), "batch 2: images must be torch.uint8"),
+        ((torch.zeros(8, 3, 16, 16, dtype=torch.uint8), torch.full((8,), 4)), "batch 2: labels must lie in 0 to 3"),
+        ((torch.zeros(8, 3, 16, 16, dtype=torch.uint8),), "batch 2 must be a tuple of images and labels"),
+        (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), "batch 2 must be a tuple of images and labels, not a Tensor"),
+        (None, "not a NoneType"),
+    ],
+)
 def test_a_bad_batch_is_named_and_changes_nothing(wrong, complaint):
     good = pairs(4)
     learner = toy_learner()
@@ -91,9 +95,11 @@ def test_what_else_is_refused():
         droptop.learn(toy_learner(), [], {"test": samples()})
     with pytest.raises(BadRequest, match="every"):
         droptop.learn(toy_learner(), pairs(1), {}, every=0)
-    for test, says in ((Samples(samples().x[:0], samples().y[:0]), "must hold samples"),
-                       (Samples(samples().x, samples().y + 3), "must have labels from 0 to 3, not 3 to 6"),
-                       (samples().x, "must be Samples of images and labels, not a Tensor")):
+    for test, says in (
+        (Samples(samples().x[:0], samples().y[:0]), "must hold samples"),
+        (Samples(samples().x, samples().y + 3), "must have labels from 0 to 3, not 3 to 6"),
+        (samples().x, "must be Samples of images and labels, not a Tensor"),
+    ):
         with pytest.raises(BadRequest, match=f"test set mine {says}"):
             droptop.learn(toy_learner(), pairs(1), {"mine": test})
     with pytest.raises(BadRequest, match=r'test sets come by name, such as \{"test": samples\}, not as a Samples'):
@@ -113,8 +119,14 @@ def test_what_else_is_refused():
 
 def test_a_learner_for_a_spec_is_the_learner_for_a_stream_of_that_spec():
     y = torch.arange(4).repeat(8)
-    stream = droptop.Stream("mine", SPEC, Samples(torch.zeros(32, *SPEC.shape, dtype=torch.uint8), y), {},
-                            droptop.StreamConfig(tasks=2, batch=8), 0)
+    stream = droptop.Stream(
+        "mine",
+        SPEC,
+        Samples(torch.zeros(32, *SPEC.shape, dtype=torch.uint8), y),
+        {},
+        droptop.StreamConfig(tasks=2, batch=8),
+        0,
+    )
     one, other = (droptop.make_learner("mir", given, "none", 3, **SMALL) for given in (SPEC, stream))
     assert not differences(snapshot(one), snapshot(other))
     assert droptop.make_learner("joint", SPEC, **SMALL).spec is SPEC  # no tasks, none to refuse

@@ -97,8 +97,10 @@ def test_a_checkpoint_goes_on_through_graphs(method):
 def test_what_graphs_predict_is_what_eager_passes_predict(method):
     """Before and after the weights have changed, for whole passes and for one that is filled up."""
     stream, generator = toy_stream(), torch.Generator().manual_seed(0)
-    test = Samples(torch.randint(0, 256, (1037, *SPEC.shape), dtype=torch.uint8, generator=generator),
-                   torch.randint(0, len(SPEC.classes), (1037,), generator=generator))
+    test = Samples(
+        torch.randint(0, 256, (1037, *SPEC.shape), dtype=torch.uint8, generator=generator),
+        torch.randint(0, len(SPEC.classes), (1037,), generator=generator),
+    )
     stream.tests = {"clean": test}
     with torch.cuda.stream(torch.cuda.Stream()):
         learner = toy_learner(method, device="cuda")
@@ -139,14 +141,25 @@ def test_a_run_that_cannot_be_captured_runs_eagerly_and_says_so(tmp_path, monkey
 
 
 def runs(folder, seeds, debias="droptop", **options):
-    config = configure("fashion-sticker", "er", debias, device="cuda", deterministic=True, limit=160, width=8,
-                       **(QUICK if debias != "none" else {}) | options)
+    config = configure(
+        "fashion-sticker",
+        "er",
+        debias,
+        device="cuda",
+        deterministic=True,
+        limit=160,
+        width=8,
+        **(QUICK if debias != "none" else {}) | options,
+    )
     return [SeedRun(config, folder, seed, lambda progress: None) for seed in seeds]
 
 
 def digests(folder):
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for name in ("metrics.jsonl", "result.json") for path in sorted(folder.glob(f"seed-*/{name}"))}
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in ("metrics.jsonl", "result.json")
+        for path in sorted(folder.glob(f"seed-*/{name}"))
+    }
 
 
 def test_seeds_together_are_seeds_one_by_one(tmp_path):

@@ -54,8 +54,10 @@ def test_the_first_seed_records_the_middle_and_the_end_of_every_task(run):
     assert np.array_equal(maps.shortcut, pixels.mean((2, 4)))
 
 
-@pytest.mark.parametrize(("size", "every", "start"), [(60, None, Position()), (3, None, Position(1, 2)),
-                                                      (60, 4, Position()), (1, None, Position(2))])
+@pytest.mark.parametrize(
+    ("size", "every", "start"),
+    [(60, None, Position()), (3, None, Position(1, 2)), (60, 4, Position()), (1, None, Position(2))],
+)
 def test_steps_are_queued_up_to_every_look(size, every, start):
     steps = [9, 1, 4]
     stream = SimpleNamespace(tasks=steps, steps=lambda task: steps[task])
@@ -88,10 +90,20 @@ def test_confusion_agrees_with_the_evaluations(run):
         assert set(records[0].counts["biased"].nonzero()[1]) <= set(range(5))  # predicted among the classes seen
 
 
-@pytest.mark.parametrize(("method", "debias", "options"), [
-    ("er", "none", {}), ("er", "droptop", {}), ("er", "no-fusion", {}), ("er", "random", {}), ("er", "fixed", {}),
-    ("er", "droptop", {"mask": "soft", "gamma": 10.0}), ("er", "droptop", {"reference": True}), ("l2p", "droptop", {}),
-    ("dualprompt", "none", {})])
+@pytest.mark.parametrize(
+    ("method", "debias", "options"),
+    [
+        ("er", "none", {}),
+        ("er", "droptop", {}),
+        ("er", "no-fusion", {}),
+        ("er", "random", {}),
+        ("er", "fixed", {}),
+        ("er", "droptop", {"mask": "soft", "gamma": 10.0}),
+        ("er", "droptop", {"reference": True}),
+        ("l2p", "droptop", {}),
+        ("dualprompt", "none", {}),
+    ],
+)
 def test_looking_leaves_the_learner_alone(method, debias, options):
     learner = feed(toy_learner(method, debias, **options), toy_batches(6))
     before = snapshot(learner)

@@ -11,8 +11,16 @@ from droptop.errors import BadRequest
 from droptop.results.features import figures
 from droptop.results.records import read_maps
 
-OPTIONS = {"limit": 64, "width": 4, "memory": 40, "split": "1,0/7,3", "seeds": 3, "maps": 10, "maps_seeds": 2,
-           "checkpoint_seconds": 1000.0}
+OPTIONS = {
+    "limit": 64,
+    "width": 4,
+    "memory": 40,
+    "split": "1,0/7,3",
+    "seeds": 3,
+    "maps": 10,
+    "maps_seeds": 2,
+    "checkpoint_seconds": 1000.0,
+}
 CONFIG = configure("fashion-sticker", "er", "none", **OPTIONS)
 
 
@@ -48,8 +56,10 @@ def test_a_portrait_of_what_was_taught_and_what_was_not(found):
     rows = torch.isin(test.y, torch.tensor([0, 1, 3, 7]))
     with torch.no_grad():
         learner.model.eval()
-        pooled = {name: learner.model.trunk(learner.model.stem(learner.normalise(part.x))).pooled.numpy()
-                  for name, part in (("biased", test), ("removed", stream.tests["removed"]))}
+        pooled = {
+            name: learner.model.trunk(learner.model.stem(learner.normalise(part.x))).pooled.numpy()
+            for name, part in (("biased", test), ("removed", stream.tests["removed"]))
+        }
         learner.model.train()
     assert taken.seen == pytest.approx(np.abs(pooled["biased"][rows]).mean(0), rel=1e-4, abs=1e-6)
     assert taken.unseen == pytest.approx(np.abs(pooled["biased"][~rows]).mean(0), rel=1e-4, abs=1e-6)

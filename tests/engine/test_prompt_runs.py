@@ -32,8 +32,9 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(method, tmp_path):
     for steps in (3, 2):  # in the middle of a task, and at the end of one
         left = iter(range(steps))
         with pytest.raises(Interrupted):
-            SeedRun(config, tmp_path / "parts", 0, lambda progress: None,
-                    stop=lambda left=left: next(left, None) is None)()
+            SeedRun(
+                config, tmp_path / "parts", 0, lambda progress: None, stop=lambda left=left: next(left, None) is None
+            )()
     SeedRun(config, tmp_path / "parts", 0, lambda progress: None)()
     assert files(tmp_path / "whole") == files(tmp_path / "parts")
     tensors = load_file(checkpoint.newest_first(tmp_path / "whole/seed-0/checkpoints")[0].with_suffix(".safetensors"))
@@ -59,8 +60,10 @@ def test_a_run_keeps_to_its_weights(tmp_path):
     save_file(model.state_dict(), path)
     done = droptop("resume", run)
     assert done.returncode == 2
-    assert done.stderr == f"droptop: --weights {path} is not what {run} began with: its SHA-256 is another; " \
+    assert (
+        done.stderr == f"droptop: --weights {path} is not what {run} began with: its SHA-256 is another; "
         "take a new folder for it\n"
+    )
 
 
 def test_weights_are_part_of_the_environment(tmp_path):

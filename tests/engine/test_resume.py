@@ -112,6 +112,7 @@ def die_in_write(run, when):
             if calls[0] == when:
                 os.kill(os.getpid(), signal.SIGKILL)
             return original(*args)
+
         return wrapped
 
     os.fsync, type(run).replace = counted(fsync), counted(replace)
@@ -139,8 +140,9 @@ def test_killed_at_random_moments(straight, tmp_path):
         if kills == 5:
             break
         args = ["resume", out] if (out / "config.toml").exists() else ["run", *FLAGS, "--out", out]
-        process = subprocess.Popen(command(*args), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   env=environment())
+        process = subprocess.Popen(
+            command(*args), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+        )
         begun = time.monotonic()
         while not (out / "seed-0/metrics.jsonl").exists() and time.monotonic() - begun < 60:
             time.sleep(0.02)
@@ -161,9 +163,14 @@ def test_killed_at_random_moments(straight, tmp_path):
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop(tmp_path, signum):
     out = tmp_path / "out"
-    process = subprocess.Popen(command("run", *FLAGS, "--checkpoint-seconds", "1000", "--limit", "600", "--out", out),
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # as in a terminal
+    process = subprocess.Popen(
+        command("run", *FLAGS, "--checkpoint-seconds", "1000", "--limit", "600", "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # as in a terminal
     while not (out / "seed-0/metrics.jsonl").exists():
         time.sleep(0.05)
     time.sleep(0.5)
@@ -180,8 +187,13 @@ def test_stops_between_steps_and_goes_on(straight, tmp_path):
     for steps in (3, 1, 6):
         left = iter(range(steps))
         with pytest.raises(Interrupted):
-            SeedRun(configure(**OPTIONS), tmp_path, 0, lambda progress: None,
-                    stop=lambda left=left: next(left, None) is None)()
+            SeedRun(
+                configure(**OPTIONS),
+                tmp_path,
+                0,
+                lambda progress: None,
+                stop=lambda left=left: next(left, None) is None,
+            )()
     train(tmp_path)
     assert digest(tmp_path) == straight
 
@@ -242,8 +254,13 @@ def test_a_changed_config_is_refused(tmp_path):
 
 def test_a_killed_worker_is_reported(tmp_path):
     out = tmp_path / "out"
-    process = subprocess.Popen(command("run", *FLAGS, "--limit", "600", "--out", out), stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=environment())
+    process = subprocess.Popen(
+        command("run", *FLAGS, "--limit", "600", "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
     while not (out / "seed-0/metrics.jsonl").exists():
         time.sleep(0.05)
     children = subprocess.run(["pgrep", "-P", str(process.pid), "-f", "spawn_main"], capture_output=True, text=True)

@@ -38,8 +38,9 @@ def train(config, out, command="run", seeds=None):
 def moved(tmp_path_factory):
     """A comparison whose images are no longer where they were."""
     home = tmp_path_factory.mktemp("trained")
-    tree = write_tree(home / "tree", {"train": dict.fromkeys("abcd", 16), "test": dict.fromkeys("abcd", 9)},
-                      size=(23, 18))
+    tree = write_tree(
+        home / "tree", {"train": dict.fromkeys("abcd", 16), "test": dict.fromkeys("abcd", 9)}, size=(23, 18)
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DROPTOP_CACHE", str(home / "cache"))
         train(configure(f"folder:{tree}", "er", **OPTIONS), home / "first", "compare")
@@ -61,9 +62,15 @@ def predicted(capsys, *args):
     return [json.loads(line) for line in said.out.splitlines()]
 
 
-@pytest.mark.parametrize(("place", "flags", "truth"), [
-    ("", [], ("droptop", 3)), ("", ["--arm", "none", "--seed", "4"], ("none", 4)), ("none/seed-4", [], ("none", 4)),
-    ("droptop", ["--seed", "4"], ("droptop", 4))])
+@pytest.mark.parametrize(
+    ("place", "flags", "truth"),
+    [
+        ("", [], ("droptop", 3)),
+        ("", ["--arm", "none", "--seed", "4"], ("none", 4)),
+        ("none/seed-4", [], ("none", 4)),
+        ("droptop", ["--seed", "4"], ("droptop", 4)),
+    ],
+)
 def test_answers_are_those_of_evaluation(moved, capsys, place, flags, truth):
     run, images = moved
     answers = predicted(capsys, run / place, images, "--top", "4", *flags)
@@ -81,8 +88,9 @@ def test_a_learner_in_python(moved):
     learner = load_learner(run, arm="none")
     assert learner.debias is None
     assert load_learner(str(run)).debias is not None
-    assert learner.spec == droptop.Spec((3, 16, 16), tuple("abcd"), mean=(0.485, 0.456, 0.406),
-                                        std=(0.229, 0.224, 0.225))
+    assert learner.spec == droptop.Spec(
+        (3, 16, 16), tuple("abcd"), mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
+    )
     before = {name: value.clone() for name, value in learner.state_dict().items()}
     tensors, _ = checkpoint.read(checkpoint.newest_first(run / "none/seed-3/checkpoints")[0])
     assert all(torch.equal(before[name], tensors[name]) for name in tensors)  # to be trained further, if anybody likes
@@ -140,8 +148,9 @@ def test_a_run_that_is_not_finished(moved, capsys, tmp_path):
     assert main(["predict", str(folder), str(images / "a"), "--json"]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 9
-    assert said.err == (f"note: {folder} is not finished: this is the learner after 8 steps, which has seen 4 of 4 "
-                        "classes\n")
+    assert said.err == (
+        f"note: {folder} is not finished: this is the learner after 8 steps, which has seen 4 of 4 classes\n"
+    )
     (folder / "checkpoints/step-000000099.json").write_text("{}")
     assert main(["predict", str(folder), str(images / "a"), "--json"]) == 0
     assert "step-000000099.json is damaged; going back to what was before it\n" in capsys.readouterr().err
@@ -160,21 +169,34 @@ def test_a_learner_from_another_kind_of_device(moved, tmp_path):
     shutil.copytree(run / "droptop", tmp_path / "run")
     places = tmp_path / "run/seed-3/checkpoints"
     tensors, about = checkpoint.read(checkpoint.newest_first(places)[0])
-    there = {name: torch.zeros(16, dtype=torch.uint8) if name.startswith("random.") else value
-             for name, value in tensors.items()}
+    there = {
+        name: torch.zeros(16, dtype=torch.uint8) if name.startswith("random.") else value
+        for name, value in tensors.items()
+    }
     checkpoint.write(places, checkpoint.step_name(99), there, about)
     images = torch.randint(0, 256, (5, 3, 16, 16), dtype=torch.uint8)
     assert torch.equal(load_learner(tmp_path / "run").predict(images), load_learner(run).predict(images))
 
 
-@pytest.mark.parametrize(("args", "names"), [
-    ("RUN", "predict takes images"), ("RUN nowhere.png", "there is no image nowhere.png"),
-    ("RUN HERE/empty", "holds no images"), ("nowhere IMAGES", "nowhere is not an existing folder"),
-    ("HERE IMAGES", "is not a run folder"), ("RUN IMAGES --arm random", "--arm takes one of none, droptop, not random"),
-    ("RUN/none IMAGES --arm droptop", "--arm takes none"), ("RUN IMAGES --seed 0", "--seed takes one of 3, 4"),
-    ("RUN/none/seed-3 IMAGES --seed 4", "--seed takes 3"), ("RUN IMAGES --top 0", "--top takes"),
-    ("RUN IMAGES --maps HERE", "--maps takes a new or empty folder"), ("RUN IMAGES --device tpu", "--device takes"),
-    ("RUN IMAGES --weights w", "--weights takes nothing with --method er"), ("STUDY IMAGES", "is a study")])
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        ("RUN", "predict takes images"),
+        ("RUN nowhere.png", "there is no image nowhere.png"),
+        ("RUN HERE/empty", "holds no images"),
+        ("nowhere IMAGES", "nowhere is not an existing folder"),
+        ("HERE IMAGES", "is not a run folder"),
+        ("RUN IMAGES --arm random", "--arm takes one of none, droptop, not random"),
+        ("RUN/none IMAGES --arm droptop", "--arm takes none"),
+        ("RUN IMAGES --seed 0", "--seed takes one of 3, 4"),
+        ("RUN/none/seed-3 IMAGES --seed 4", "--seed takes 3"),
+        ("RUN IMAGES --top 0", "--top takes"),
+        ("RUN IMAGES --maps HERE", "--maps takes a new or empty folder"),
+        ("RUN IMAGES --device tpu", "--device takes"),
+        ("RUN IMAGES --weights w", "--weights takes nothing with --method er"),
+        ("STUDY IMAGES", "is a study"),
+    ],
+)
 def test_what_cannot_be_predicted(moved, tmp_path, capsys, args, names):
     run, images = moved
     (tmp_path / "here/empty").mkdir(parents=True)

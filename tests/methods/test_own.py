@@ -121,13 +121,16 @@ def test_one_of_several_is_chosen_by_name(mine):
         find(f"{mine}:Third")
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    (None, "there is no such file"),
-    ("x = 1\n", "defines no class derived from droptop.Learner"),
-    ("from droptop import Learner\n", "defines no class"),
-    ("import torch\n\nx = 1 / 0\n", "line 3: ZeroDivisionError: division by zero"),
-    ("class\n", "line 1: SyntaxError"),
-])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "there is no such file"),
+        ("x = 1\n", "defines no class derived from droptop.Learner"),
+        ("from droptop import Learner\n", "defines no class"),
+        ("import torch\n\nx = 1 / 0\n", "line 3: ZeroDivisionError: division by zero"),
+        ("class\n", "line 1: SyntaxError"),
+    ],
+)
 def test_what_is_wrong_with_a_file_is_one_line(tmp_path, capsys, text, reason):
     path = tmp_path / "bad.py"
     if text is not None:
@@ -149,8 +152,26 @@ def test_configurations_travel_whole(method):
 
 def test_an_error_in_it_is_told_by_file_and_line(mine, tmp_path, capsys):
     mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
-    assert main(["run", "--method", str(mine), "--data", "fashion", "--limit", "64", "--width", "4", "--seeds", "1",
-                 "--out", str(tmp_path / "out")]) == 1
+    assert (
+        main(
+            [
+                "run",
+                "--method",
+                str(mine),
+                "--data",
+                "fashion",
+                "--limit",
+                "64",
+                "--width",
+                "4",
+                "--seeds",
+                "1",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 1
+    )
     error = capsys.readouterr().err
     assert "Traceback" not in error
     assert f"seed 0 failed: {mine}, line 17: ValueError: mine" in error
@@ -160,6 +181,24 @@ def test_workers_that_all_fail_are_not_waited_for(mine, tmp_path, monkeypatch, c
     """Two processes fail alike: the second waits for its next order, and must not be given time to save."""
     monkeypatch.setattr("droptop.engine.pool.GRACE", 600.0)  # which this test would take
     mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
-    assert main(["compare", "--method", str(mine), "--data", "fashion", "--limit", "64", "--width", "4", "--seeds", "1",
-                 "--out", str(tmp_path / "out")]) == 1
+    assert (
+        main(
+            [
+                "compare",
+                "--method",
+                str(mine),
+                "--data",
+                "fashion",
+                "--limit",
+                "64",
+                "--width",
+                "4",
+                "--seeds",
+                "1",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 1
+    )
     assert "ValueError: mine" in capsys.readouterr().err

@@ -127,7 +127,12 @@ def test_a_quick_folder_need_not_stay_quick(tmp_path):
 def test_settings_may_hold_commas():
     assert cook.settings("split=0,1/2,3") == {"split": "0,1/2,3"}
     assert cook.settings("lr=0.03, colours=red,lime,split=0,1/2,3,augment=none,p-counter=task,") == {
-        "lr": 0.03, "colours": "red,lime", "split": "0,1/2,3", "augment": "none", "p_counter": "task"}
+        "lr": 0.03,
+        "colours": "red,lime",
+        "split": "0,1/2,3",
+        "augment": "none",
+        "p_counter": "task",
+    }
     assert cook.settings("") == {}
     for wrong in ("lr", "=3", "lr="):
         with pytest.raises(BadRequest, match="--set takes options such as"):
@@ -168,19 +173,22 @@ def test_the_date_is_that_of_the_run(engine, tmp_path, monkeypatch):
     assert line.count(";") == 1
 
 
-@pytest.mark.parametrize(("args", "says"), [
-    (("table9",), "there is no recipe table9; there are table1"),
-    (("table1",), "--out is missing"),
-    (("table1", "--methods", "l2p"), "--methods takes some of er, derpp, mir, gss, aser with table1, not l2p"),
-    (("table1", "--data", "split-cifar11"), "there is no stream split-cifar11"),
-    (("table1", "--quick", "--set", "learning_rate=1"), "--set: unknown option learning_rate"),
-    (("table1", "--quick", "--set", "lr"), "--set takes options such as lr=0.03,width=20, not lr"),
-    (("table1", "--quick", "--set", "lr=-1"), "--lr takes a learning rate above 0, not -1"),
-    (("table1", "--seeds", "0"), "--seeds takes a number of seeds from 1, not 0"),
-    (("table1", "--root", "/nowhere"), "--root takes an existing folder, not /nowhere"),
-    (("table1",), "CIFAR-100 is not on this disk"),
-    (("table2", "--data", "fashion"), "a ViT takes pretrained weights"),
-])
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("table9",), "there is no recipe table9; there are table1"),
+        (("table1",), "--out is missing"),
+        (("table1", "--methods", "l2p"), "--methods takes some of er, derpp, mir, gss, aser with table1, not l2p"),
+        (("table1", "--data", "split-cifar11"), "there is no stream split-cifar11"),
+        (("table1", "--quick", "--set", "learning_rate=1"), "--set: unknown option learning_rate"),
+        (("table1", "--quick", "--set", "lr"), "--set takes options such as lr=0.03,width=20, not lr"),
+        (("table1", "--quick", "--set", "lr=-1"), "--lr takes a learning rate above 0, not -1"),
+        (("table1", "--seeds", "0"), "--seeds takes a number of seeds from 1, not 0"),
+        (("table1", "--root", "/nowhere"), "--root takes an existing folder, not /nowhere"),
+        (("table1",), "CIFAR-100 is not on this disk"),
+        (("table2", "--data", "fashion"), "a ViT takes pretrained weights"),
+    ],
+)
 def test_what_cannot_be_is_refused_in_one_line(args, says, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DROPTOP_DATA", str(tmp_path))
     out = tmp_path / "out"
@@ -210,8 +218,17 @@ def test_streams_that_are_not_there_are_left_out(tmp_path):
 def test_list(tmp_path, capsys):
     assert paper("list", "--root", tmp_path) == 0
     said = capsys.readouterr().out
-    names = ["table1", "table2", "table-f", "ablation", "ablation-unbiased", "design", "validity", "sensitivity",
-             "readings"]
+    names = [
+        "table1",
+        "table2",
+        "table-f",
+        "ablation",
+        "ablation-unbiased",
+        "design",
+        "validity",
+        "sensitivity",
+        "readings",
+    ]
     lines = {line.split()[0]: line for line in said.splitlines()}
     assert lines.keys() >= set(names)
     assert "split-cifar10 (not on this disk)" in lines["table1"]

@@ -19,8 +19,9 @@ from droptop.results.folder import write_json
 from droptop.results.metrics import Tally
 from droptop.results.records import Maps, Moment
 
-RECIPES = {recipe.name: recipe for module in (colours, impact, overhead, attention, features)
-           for recipe in module.RECIPES}
+RECIPES = {
+    recipe.name: recipe for module in (colours, impact, overhead, attention, features) for recipe in module.RECIPES
+}
 
 
 def scope(recipe: Recipe, **options) -> Scope:
@@ -33,14 +34,19 @@ def scope(recipe: Recipe, **options) -> Scope:
 def evaluation(*correct: int) -> dict[str, Tally]:
     """Of ten images each of four classes, in two groups."""
     seen = [10 if right >= 0 else 0 for right in correct]
-    return {"follow": {"n": seen, "correct": [max(right, 0) for right in correct]},
-            "contradict": {"n": [0] * 4, "correct": [0] * 4}}
+    return {
+        "follow": {"n": seen, "correct": [max(right, 0) for right in correct]},
+        "contradict": {"n": [0] * 4, "correct": [0] * 4},
+    }
 
 
-LINES = [{"step": 5, "eval": {"biased": evaluation(1, 2, -1, -1)}}, {"step": 6},
-         {"step": 10, "eval": {"biased": evaluation(10, 10, -1, -1)}, "task_end": True},
-         {"step": 15, "eval": {"biased": evaluation(9, 8, 0, 1)}},
-         {"step": 20, "eval": {"biased": evaluation(7, 6, 10, 5)}, "task_end": True}]
+LINES = [
+    {"step": 5, "eval": {"biased": evaluation(1, 2, -1, -1)}},
+    {"step": 6},
+    {"step": 10, "eval": {"biased": evaluation(10, 10, -1, -1)}, "task_end": True},
+    {"step": 15, "eval": {"biased": evaluation(9, 8, 0, 1)}},
+    {"step": 20, "eval": {"biased": evaluation(7, 6, 10, 5)}, "task_end": True},
+]
 
 
 def test_accuracy_of_either_task_while_the_second_is_learned():
@@ -53,8 +59,11 @@ def test_accuracy_of_either_task_while_the_second_is_learned():
 def test_whether_colours_were_learned(tmp_path, monkeypatch):
     recipe = RECIPES["shortcut-mnist"]
     found = Found(recipe, scope(recipe), tmp_path)
-    lines = [{"step": 5}, {"step": 10, "task_end": True, "eval": {"random": evaluation(6, 5, -1, -1)}},
-             {"step": 20, "task_end": True, "eval": {"random": evaluation(1, 2, 10, 8)}}]
+    lines = [
+        {"step": 5},
+        {"step": 10, "task_end": True, "eval": {"random": evaluation(6, 5, -1, -1)}},
+        {"step": 20, "task_end": True, "eval": {"random": evaluation(1, 2, 10, 8)}},
+    ]
     monkeypatch.setattr(Found, "of", lambda self, cell: {0: {}, 1: {}})
     monkeypatch.setattr(Found, "lines", lambda self, cell, seed: lines)
     assert colours.in_random_colours(found, "fashion-colour", "a", 0) == {0: 55, 1: 55}
@@ -63,23 +72,35 @@ def test_whether_colours_were_learned(tmp_path, monkeypatch):
 
 def test_the_colourings_are_the_paper_s():
     recipe = RECIPES["shortcut-mnist"]
-    configs = [recipe_config for block in recipe.study(Scope(("er",), ("biased-mnist",), 2))
-               for recipe_config in Scope(("er",), ("biased-mnist",), 2).expand(block)]
+    configs = [
+        recipe_config
+        for block in recipe.study(Scope(("er",), ("biased-mnist",), 2))
+        for recipe_config in Scope(("er",), ("biased-mnist",), 2).expand(block)
+    ]
     plain, a, b, one = configs
     assert plain.options.data == "split-mnist"
     assert all(config.stream.split == "0,1/2,3" for config in configs)
     assert {(config.learner.lr, config.learner.memory, config.options.debias) for config in configs} == {
-        (0.001, 200, "none")}
+        (0.001, 200, "none")
+    }
     assert [config.stream.colours.split(",")[:4] for config in (a, b, one)] == [
-        ["red", "lime", "lime", "lime"], ["lime", "lime", "red", "lime"], ["lime"] * 4]
+        ["red", "lime", "lime", "lime"],
+        ["lime", "lime", "red", "lime"],
+        ["lime"] * 4,
+    ]
     assert {config.stream.correlation for config in (a, b, one)} == {1.0}
 
 
-@pytest.mark.parametrize(("plain", "one", "said"), [
-    (Difference(-5, -7, -3, 0.01), Difference(-3, -5, -1, 0.03), "yes"),
-    (Difference(-5, -7, -3, 0.01), Difference(-3, -7, 1, 0.2), "than plain"),
-    (Difference(-5, -11, 1, 0.1), Difference(-3, -5, -1, 0.03), "than one colour"),
-    (Difference(5, 3, 7, 0.01), Difference(3, 1, 5, 0.03), "no"), (Difference(-5), Difference(-3), "cannot tell")])
+@pytest.mark.parametrize(
+    ("plain", "one", "said"),
+    [
+        (Difference(-5, -7, -3, 0.01), Difference(-3, -5, -1, 0.03), "yes"),
+        (Difference(-5, -7, -3, 0.01), Difference(-3, -7, 1, 0.2), "than plain"),
+        (Difference(-5, -11, 1, 0.1), Difference(-3, -5, -1, 0.03), "than one colour"),
+        (Difference(5, 3, 7, 0.01), Difference(3, 1, 5, 0.03), "no"),
+        (Difference(-5), Difference(-3), "cannot tell"),
+    ],
+)
 def test_what_is_said_of_the_colours(plain, one, said):
     assert colours.said([plain, one]) == said
 
@@ -115,8 +136,15 @@ def both_trainings(out: Path, data: str) -> Found:
         for method in ("er", "joint"):
             for seed in (0, 1):
                 value = 10 * number + seed
-                own = {test: {"A": [50 + value, 30 + value], "A_avg": 40 + value, "F_last": 20.0 + seed - 5 * number,
-                              "A_last": 30 + value} for test in tests}
+                own = {
+                    test: {
+                        "A": [50 + value, 30 + value],
+                        "A_avg": 40 + value,
+                        "F_last": 20.0 + seed - 5 * number,
+                        "A_last": 30 + value,
+                    }
+                    for test in tests
+                }
                 place = found.run(impact.cell(found.scope, data, kind, method)) / f"seed-{seed}"
                 place.mkdir(parents=True)
                 write_json(place / "result.json", {"classes": [], "tasks": [], "tests": own})
@@ -129,11 +157,17 @@ def test_figures_of_both_trainings_side_by_side(tmp_path):
     rows = {row[1]: row for row in table.measured().rows[:5]}
     assert list(rows) == ["A_1", "A_2", "A_avg", "F_last", "ordinary training"]
     assert [str(cell) for cell in rows["A_2"][2:]] == [
-        "30.5 ± 0.5", "40.5 ± 0.5", "2", "+10.0 (+10.0 to +10.0), p < 0.001", "32.8%"]
+        "30.5 ± 0.5",
+        "40.5 ± 0.5",
+        "2",
+        "+10.0 (+10.0 to +10.0), p < 0.001",
+        "32.8%",
+    ]
     assert rows["F_last"][-1].value == pytest.approx(100 * 5 / 20.5)  # less forgetting is a gain
     assert all(row[2:5] == [None, None, None] and row[-1] == "" for row in table.rows)  # it is not the paper's stream
-    assert ("Nothing is quoted or judged of fashion-background: the paper's figures are of Split ImageNet-9."
-            in table.notes)
+    assert (
+        "Nothing is quoted or judged of fashion-background: the paper's figures are of Split ImageNet-9." in table.notes
+    )
 
 
 def test_both_trainings_beside_the_paper_s(tmp_path):
@@ -162,12 +196,20 @@ def test_costs_are_read_from_the_notebook(tmp_path):
     costs = {"ER": 10.0, "ER + DropTop, probe of a batch": 12.0, "ER + DropTop, probe of the whole memory": 16.0}
     for number in overhead.rounds(found):
         for arm, cost in costs.items():
-            found.notes.once(overhead.key(found, "fashion-sticker", arm, number),
-                             lambda cost=cost, number=number: {"ms": cost + number, "mib": 100.0})
+            found.notes.once(
+                overhead.key(found, "fashion-sticker", arm, number),
+                lambda cost=cost, number=number: {"ms": cost + number, "mib": 100.0},
+            )
     table = overhead.table(found, "fashion-sticker").measured()
     assert [str(cell) for cell in table.rows[5]] == [
-        "", "ER + DropTop, probe of the whole memory", "16.5 ± 0.5", "57.1%", "36.4%", "2",
-        "+6.0 (+6.0 to +6.0), p < 0.001"]
+        "",
+        "ER + DropTop, probe of the whole memory",
+        "16.5 ± 0.5",
+        "57.1%",
+        "36.4%",
+        "2",
+        "+6.0 (+6.0 to +6.0), p < 0.001",
+    ]
     whole = overhead.table(found, "fashion-sticker")
     assert {row[2] for row in whole.rows} == {""}  # the paper's costs are of another stream
     assert whole.notes[-1].startswith("Nothing is quoted or judged of fashion-sticker")
@@ -191,9 +233,16 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
     covered = np.zeros((4, 4, 5))
     covered[:, 0, 0] = 1
     on, off = covered.copy(), -covered
-    maps = Maps(np.zeros((0, 1, 1, 3)), ["a", "b", "c", "d"], np.array([0, 1, 2, 3]), covered, [
-        Moment(3, 0, np.concatenate([on[:2], off[2:]]), None),  # at first only classes 0 and 1 are seen
-        Moment(6, 1, np.concatenate([on[:1], off[1:]]), None)])
+    maps = Maps(
+        np.zeros((0, 1, 1, 3)),
+        ["a", "b", "c", "d"],
+        np.array([0, 1, 2, 3]),
+        covered,
+        [
+            Moment(3, 0, np.concatenate([on[:2], off[2:]]), None),  # at first only classes 0 and 1 are seen
+            Moment(6, 1, np.concatenate([on[:1], off[1:]]), None),
+        ],
+    )
     found = attention.attended(None, maps, [[0, 1], [2, 3]], seed=0)
     assert found.steps == [3, 6]
     assert found.ranks[:, -1].tolist() == [100, 25]
@@ -202,8 +251,14 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
     recipe = RECIPES["histogram"]
     table = attention.histogram_table(Found(recipe, scope(recipe), Path()), "fashion-sticker", arms)
     assert [str(cell) for cell in table.rows[0]] == [
-        "3", "5.0 ± 0.0", "100.0 ± 0.0", "+95.0 (+95.0 to +95.0), p < 0.001", "100.0 ± 0.0",
-        "+0.0 (+0.0 to +0.0), p = 1.000", "2"]
+        "3",
+        "5.0 ± 0.0",
+        "100.0 ± 0.0",
+        "+95.0 (+95.0 to +95.0), p < 0.001",
+        "100.0 ± 0.0",
+        "+0.0 (+0.0 to +0.0), p = 1.000",
+        "2",
+    ]
 
 
 def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
@@ -212,8 +267,13 @@ def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
     found = Found(recipe, scope(recipe), tmp_path)
     covered = np.zeros((4, 4, 5))
     covered[:, 0, 0] = 1
-    few = Maps(np.zeros((0, 1, 1, 3)), list("abcd"), np.array([0, 1, 2, 3]), covered, [
-        Moment(3, 0, covered, None), Moment(6, 1, covered[:3], None)])  # a map less: only the first three count
+    few = Maps(
+        np.zeros((0, 1, 1, 3)),
+        list("abcd"),
+        np.array([0, 1, 2, 3]),
+        covered,
+        [Moment(3, 0, covered, None), Moment(6, 1, covered[:3], None)],
+    )  # a map less: only the first three count
     all_of = attention.Attended(attention.TRUTH, [3, 6], np.zeros((2, 20)), np.zeros(2))
     own = attention.attended(None, few, [[0, 1], [2, 3]], seed=0)
     assert (own.images, own.ranks[:, -1].tolist()) == (3, [100, 100])
@@ -223,8 +283,9 @@ def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
     empty = attention.histogram_table(found, "fashion-sticker", {"none": {}, "droptop": {0: all_of, 1: all_of}})
     assert empty.rows == []
     assert "ER: no maps of seed 0, 1, 2." in empty.notes[-1]
-    whole = attention.histogram_table(found, "fashion-sticker", {"none": dict.fromkeys(range(3), all_of),
-                                                                 "droptop": dict.fromkeys(range(2), all_of)})
+    whole = attention.histogram_table(
+        found, "fashion-sticker", {"none": dict.fromkeys(range(3), all_of), "droptop": dict.fromkeys(range(2), all_of)}
+    )
     assert len(whole.notes) == 1
 
 
@@ -232,9 +293,16 @@ def test_maps_of_arms_that_differ_in_images_are_drawn():
     import matplotlib.pyplot as plt
 
     images = np.zeros((3, 4, 4, 3), np.uint8)
-    more, fewer = (Maps(images[:count], list("abc")[:count], np.arange(count), None,
-                        [Moment(1, 0, np.zeros((3, 2, 2)), None), Moment(2, 0, np.zeros((2, 2, 2)), None)])
-                   for count in (3, 2))
+    more, fewer = (
+        Maps(
+            images[:count],
+            list("abc")[:count],
+            np.arange(count),
+            None,
+            [Moment(1, 0, np.zeros((3, 2, 2)), None), Moment(2, 0, np.zeros((2, 2, 2)), None)],
+        )
+        for count in (3, 2)
+    )
     figure = attention.draw_maps({"none": more, "droptop": fewer})
     assert len(figure.axes) == 2 * 2 * 3  # two images, two arms, the image and two moments
     plt.close(figure)
@@ -260,8 +328,9 @@ def test_the_background_is_what_foregrounds_leave_black(monkeypatch):
 
 
 def test_a_portrait_survives_the_notebook():
-    portrait = Portrait(np.array([1.0, 2.5]), np.array([0.0, 1 / 3]), np.array([np.nan, 0.5]), np.array([0.0, -1.0]),
-                        0.25, 0.5, None)
+    portrait = Portrait(
+        np.array([1.0, 2.5]), np.array([0.0, 1 / 3]), np.array([np.nan, 0.5]), np.array([0.0, -1.0]), 0.25, 0.5, None
+    )
     noted = {name: features.kept(value) for name, value in vars(portrait).items()}
     assert noted["votes"] == [None, 0.5]
     again = features.read(noted)
@@ -280,13 +349,28 @@ def test_shortcuts_against_the_others_at_every_threshold(tmp_path):
             place = found.run(own) / f"seed-{seed}"
             place.mkdir(parents=True)
             write_json(place / "result.json", {"tests": {"biased": {}}})
-            found.notes.once(features.key(found, own, seed), lambda seed=seed: {
-                "seen": [1.0, 1.0, 1.0, 1.0], "unseen": [0.6, 0.6, 0.6, 0.0], "votes": [1.0, 0.5, 0.0, 0.25 * seed],
-                "pull": [0.0] * 4, "bias": 0.0, "mistaken": 0.5, "response": None})
+            found.notes.once(
+                features.key(found, own, seed),
+                lambda seed=seed: {
+                    "seen": [1.0, 1.0, 1.0, 1.0],
+                    "unseen": [0.6, 0.6, 0.6, 0.0],
+                    "votes": [1.0, 0.5, 0.0, 0.25 * seed],
+                    "pull": [0.0] * 4,
+                    "bias": 0.0,
+                    "mistaken": 0.5,
+                    "response": None,
+                },
+            )
     table = features.thresholds(found, "fashion-sticker")
     assert [column.name for column in table.columns][-1] == "property 2: votes, shortcuts - others"
     assert [str(cell) for cell in table.rows[0]] == [
-        "ER", "0.5", "0.5", "75.0 ± 0.0", "+0.0 (+0.0 to +0.0), p = 1.000", "+37.5 (-121.3 to +196.3), p = 0.205"]
+        "ER",
+        "0.5",
+        "0.5",
+        "75.0 ± 0.0",
+        "+0.0 (+0.0 to +0.0), p = 1.000",
+        "+37.5 (-121.3 to +196.3), p = 0.205",
+    ]
     assert [str(cell) for cell in table.rows[1]][3:] == ["0.0 ± 0.0", "-", "-"]  # no shortcut, nothing to hold against
     assert len(table.rows) == 18
 

@@ -18,8 +18,11 @@ from droptop.results.folder import seed_folder
 from droptop.study.grid import folder_name, read_study
 
 RECIPES = every_recipe()
-TESTS = {"split-imagenet9": ("original", "only_fg", "stylized"), "fashion-sticker": ("biased", "removed", "random"),
-         "split-tiny-imagenet9": ("original", "only_fg", "stylized")}
+TESTS = {
+    "split-imagenet9": ("original", "only_fg", "stylized"),
+    "fashion-sticker": ("biased", "removed", "random"),
+    "split-tiny-imagenet9": ("original", "only_fg", "stylized"),
+}
 TASKS = [[0, 1], [2, 3]]
 READ_MORE = {"shortcut-mnist", "shortcut-impact", "maps", "histogram"}  # than results: see test_measures.py
 
@@ -93,10 +96,15 @@ def test_claims_are_those_of_scipy(tmp_path):
     found = Found(recipe, found.scope, tmp_path)
     [table] = cook.exhibits(found)
     assert len(table.rows) == 5 * 5 * 2  # methods, test sets, figures
-    series = [found.series({"data": "split-imagenet9", "method": "mir", "debias": arm}, "only_fg", "F_last")
-              for arm in ("none", "droptop")]
-    [row] = [row for row, before in zip(table.rows[1:], table.rows) if row[2] == "F_last" and before[:2] == [
-        "Split ImageNet-9, only_fg", "MIR"]]
+    series = [
+        found.series({"data": "split-imagenet9", "method": "mir", "debias": arm}, "only_fg", "F_last")
+        for arm in ("none", "droptop")
+    ]
+    [row] = [
+        row
+        for row, before in zip(table.rows[1:], table.rows)
+        if row[2] == "F_last" and before[:2] == ["Split ImageNet-9, only_fg", "MIR"]
+    ]
     plain, debiased = (np.array(list(one.values())) for one in series)
     oracle = ttest_rel(debiased, plain)
     assert (str(row[3]), str(row[4]), str(row[5])) == ("38.9 ± 3.1", "36.0 ± 3.1", "7.5%")
@@ -126,8 +134,18 @@ def test_ablation_averages_test_sets_by_seed(tmp_path):
     [table] = cook.exhibits(found)
     assert len(table.rows) == (5 + 1) * 4
     over = [("split-cifar100", "clean"), ("split-cifar10", "clean"), ("split-imagenet9", "original")]
-    values = {variant: [np.mean([found.series({"data": data, "method": "gss", "debias": variant}, test, "A_avg")[seed]
-                                 for data, test in over]) for seed in range(3)] for variant in ("fixed", "droptop")}
+    values = {
+        variant: [
+            np.mean(
+                [
+                    found.series({"data": data, "method": "gss", "debias": variant}, test, "A_avg")[seed]
+                    for data, test in over
+                ]
+            )
+            for seed in range(3)
+        ]
+        for variant in ("fixed", "droptop")
+    }
     row = next(row for start, row in zip(table.rows, table.rows[2:]) if start[0] == "GSS")
     assert row[1] == "Fixed Drop"
     assert row[6].mean == pytest.approx(np.mean(values["fixed"]))
@@ -149,12 +167,18 @@ def quotes(table):
     return [row for row in table.rows if any(row[place] not in (None, "") for place in places)]
 
 
-@pytest.mark.parametrize(("name", "methods", "data"), [
-    ("design", ("er",), ("fashion-sticker",)), ("design", ("er",), ("split-cifar10", "split-cifar100")),
-    ("ablation", ("er",), ("split-cifar10",)),
-    ("ablation", ("er", "mir"), ("split-cifar10", "split-tiny-imagenet9")),
-    ("ablation-unbiased", ("er",), ("split-cifar10",)), ("validity", ("er",), ("fashion-sticker",)),
-    ("validity", ("er",), ("split-tiny-imagenet9",))])
+@pytest.mark.parametrize(
+    ("name", "methods", "data"),
+    [
+        ("design", ("er",), ("fashion-sticker",)),
+        ("design", ("er",), ("split-cifar10", "split-cifar100")),
+        ("ablation", ("er",), ("split-cifar10",)),
+        ("ablation", ("er", "mir"), ("split-cifar10", "split-tiny-imagenet9")),
+        ("ablation-unbiased", ("er",), ("split-cifar10",)),
+        ("validity", ("er",), ("fashion-sticker",)),
+        ("validity", ("er",), ("split-tiny-imagenet9",)),
+    ],
+)
 def test_what_the_paper_says_of_something_else_is_not_quoted(name, methods, data, tmp_path):
     table = shown(name, Scope(methods, data, 2), tmp_path)
     assert quotes(table) == []
@@ -166,8 +190,10 @@ def test_a_mean_of_fewer_methods_is_not_held_against_the_papers(tmp_path):
     scope = Scope(("er", "mir"), ("split-cifar100", "split-cifar10", "split-tiny-imagenet9"), 2)
     table = shown("ablation", scope, tmp_path)
     assert len(quotes(table)) == 2 * 4  # either method's rows; not the mean's
-    assert ("Nothing is quoted or judged of the mean of these methods: the paper's is of ER, DER++, MIR, GSS, ASER."
-            in table.notes)
+    assert (
+        "Nothing is quoted or judged of the mean of these methods: the paper's is of ER, DER++, MIR, GSS, ASER."
+        in table.notes
+    )
     assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)
 
 
@@ -183,8 +209,12 @@ def test_designs_are_worse_in_percent_of_droptop(tmp_path):
     invent(found)
     found = Found(recipe, found.scope, tmp_path)
     [table] = cook.exhibits(found)
-    soft, whole = (mean(found.series({"data": "split-cifar10", "method": "er", "debias": "droptop"} | more, "clean",
-                                     "F_last")).mean for more in ({"mask": "soft"}, {}))
+    soft, whole = (
+        mean(
+            found.series({"data": "split-cifar10", "method": "er", "debias": "droptop"} | more, "clean", "F_last")
+        ).mean
+        for more in ({"mask": "soft"}, {})
+    )
     assert table.rows[1][:3] == ["", "", "F_last"]
     assert table.rows[1][9].value == pytest.approx(100 * (soft - whole) / whole)
 
@@ -206,8 +236,14 @@ def test_readings_that_are_the_default_have_no_row():
     assert "ER, stem 7x7/2" not in names["split-tiny-imagenet9"]
     assert "ER, stem 3x3" in names["split-tiny-imagenet9"]
     assert {name for name in names["split-cifar10"] if name.startswith(("GSS", "ASER"))} == {
-        "GSS, as it is", "GSS, separate forward passes", "GSS, separate forward passes, lr 0.2", "GSS, no augmentation",
-        "ASER, as it is", "ASER, separate forward passes", "ASER, no augmentation"}
+        "GSS, as it is",
+        "GSS, separate forward passes",
+        "GSS, separate forward passes, lr 0.2",
+        "GSS, no augmentation",
+        "ASER, as it is",
+        "ASER, separate forward passes",
+        "ASER, no augmentation",
+    }
 
 
 @pytest.mark.parametrize("name", ["readings", "sensitivity"])
@@ -221,8 +257,12 @@ def test_biased_and_unbiased_sets_are_shown(name, tmp_path):
     page = (tmp_path / f"{name}.md").read_text()
     for test in TESTS["fashion-sticker"]:
         assert page.count(f"| fashion-sticker, {test}") == (1 if name == "readings" else 2)
-    assert re.search(r"\| DER\+\+, as it is \| A_avg .* \d\d\.\d ± \d" if name == "readings" else
-                     r"fashion-sticker, removed, DER\+\+ \| none \|  \| \d\d\.\d ± \d", page)
+    assert re.search(
+        r"\| DER\+\+, as it is \| A_avg .* \d\d\.\d ± \d"
+        if name == "readings"
+        else r"fashion-sticker, removed, DER\+\+ \| none \|  \| \d\d\.\d ± \d",
+        page,
+    )
     suffixes = ("",) if name == "readings" else ("", "-removed", "-random")
     drawn = {f"{name}{suffix}.png" for suffix in suffixes}
     assert {file.name for file in files if file.suffix == ".png"} == drawn
@@ -230,14 +270,25 @@ def test_biased_and_unbiased_sets_are_shown(name, tmp_path):
 
 def test_readings_cover_what_the_paper_leaves_open():
     varied = {name for cell in readings.READINGS.values() for name in cell}
-    assert varied >= {"replay_forward", "attention_norm", "stem", "augment", "probe", "rounding", "shift", "p_counter",
-                      "lr"}
+    assert varied >= {
+        "replay_forward",
+        "attention_norm",
+        "stem",
+        "augment",
+        "probe",
+        "rounding",
+        "shift",
+        "p_counter",
+        "lr",
+    }
 
 
 def test_files_of_a_stream_are_named_alike_whichever_comes_first():
     """So that a later call for some of them does not write over another's."""
-    names = {claims.suffix(Found(RECIPES["maps"], Scope(("er",), data, 2), None), "split-imagenet9:only_fg")
-             for data in (("fashion", "split-imagenet9:only_fg"), ("split-imagenet9:only_fg", "fashion"))}
+    names = {
+        claims.suffix(Found(RECIPES["maps"], Scope(("er",), data, 2), None), "split-imagenet9:only_fg")
+        for data in (("fashion", "split-imagenet9:only_fg"), ("split-imagenet9:only_fg", "fashion"))
+    }
     assert names == {"split-imagenet9-only-fg"}
 
 
@@ -266,8 +317,9 @@ def test_figures_of_series():
 
 def test_a_scopes_options_reach_the_cells_that_have_them():
     scope = Scope(("er",), ("fashion",), 2, options={"gamma": 2.0, "width": 8, "device": "cuda"})
-    plain, debiased = (scope.config({"data": "fashion", "method": "er", "debias": arm, "alpha": 0.8})
-                       for arm in ("none", "droptop"))
+    plain, debiased = (
+        scope.config({"data": "fashion", "method": "er", "debias": arm, "alpha": 0.8}) for arm in ("none", "droptop")
+    )
     assert plain == configure("fashion", "er", "none", width=8, device="cuda", seeds=2)
     assert debiased == configure("fashion", "er", "droptop", width=8, device="cuda", gamma=2.0, alpha=0.8, seeds=2)
 
@@ -291,5 +343,7 @@ def test_unbiased_sets_cost_no_run_of_their_own():
 
 
 def test_places_are_the_papers():
-    assert all(re.fullmatch(r"(Table|Figure)s? \d.*|Section \d|Beyond the paper|Appendix .*", recipe.place)
-               for recipe in RECIPES.values())
+    assert all(
+        re.fullmatch(r"(Table|Figure)s? \d.*|Section \d|Beyond the paper|Appendix .*", recipe.place)
+        for recipe in RECIPES.values()
+    )

@@ -15,9 +15,19 @@ from droptop.results.folder import seed_folder
 RECIPE = every_recipe()["validity"]
 
 
-@pytest.mark.parametrize(("start", "last", "period", "history"), [
-    (0, 1560, 3, 10), (0, 60, 3, 10), (0, 63, 3, 10), (312, 1560, 3, 10), (313, 433, 3, 10), (314, 437, 4, 5),
-    (50, 50, 1, 2), (7, 40, 1, 2)])
+@pytest.mark.parametrize(
+    ("start", "last", "period", "history"),
+    [
+        (0, 1560, 3, 10),
+        (0, 60, 3, 10),
+        (0, 63, 3, 10),
+        (312, 1560, 3, 10),
+        (313, 433, 3, 10),
+        (314, 437, 4, 5),
+        (50, 50, 1, 2),
+        (7, 40, 1, 2),
+    ],
+)
 def test_decisions_are_counted_as_they_are_made(start, last, period, history):
     """Against the class itself, whose entries are cleared with every decision."""
     intensity = Intensity(IntensityConfig(period=period, history=history), 1, 5.0, 5.0)
@@ -46,8 +56,9 @@ def write_runs(out, kappas):
         for seed in config.seeds:
             place = seed_folder(found.folder(config), seed)
             place.mkdir(parents=True)
-            (place / "result.json").write_text(json.dumps({"classes": list("abcd"), "tasks": [[0, 1], [2, 3]],
-                                                           "tests": {"clean": {"A_avg": 50.0}}}))
+            (place / "result.json").write_text(
+                json.dumps({"classes": list("abcd"), "tasks": [[0, 1], [2, 3]], "tests": {"clean": {"A_avg": 50.0}}})
+            )
             lines = [{"step": step} | ({"task_end": True} if step % 120 == 0 else {}) for step in range(1, 241)]
             for step, kappa in kappas[config.droptop.intensity.reference, seed].items():
                 lines[step - 1]["kappa"] = kappa
@@ -58,8 +69,15 @@ def write_runs(out, kappas):
 def test_chance_is_the_reference_of_other_seeds(tmp_path):
     """Seed 0's versions change class 0 together, seed 1's never do; by chance both seeds' meet in class 2, which the
     memory of seed 1 held three steps later."""
-    found = write_runs(tmp_path, {(False, 0): {63: {"0": 4.5}, 183: {"2": 4.5}}, (True, 0): {63: {"0": 4.5}},
-                                  (False, 1): {123: {"1": 4.5}}, (True, 1): {186: {"2": 4.5}}})
+    found = write_runs(
+        tmp_path,
+        {
+            (False, 0): {63: {"0": 4.5}, 183: {"2": 4.5}},
+            (True, 0): {63: {"0": 4.5}},
+            (False, 1): {123: {"1": 4.5}},
+            (True, 1): {186: {"2": 4.5}},
+        },
+    )
     same, others = validity.pairs(found, "split-cifar10", "er")
     decided = 2 * 3 + 2 * 1  # 240 steps are 80 probes, of which the first counts for nothing; 120 are 40
     assert same == {0: (decided, 2, 1), 1: (decided, 2, 0)}

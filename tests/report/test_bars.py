@@ -21,8 +21,12 @@ def test_lines_are_few(monkeypatch, capsys):
         lines(done, 25, "training")
     lines(1, 1, "test")
     assert capsys.readouterr().err.splitlines() == [
-        "training: 1 of 25 images", "training: 11 of 25 images", "training: 21 of 25 images",
-        "training: 25 of 25 images", "test: 1 of 1 images"]
+        "training: 1 of 25 images",
+        "training: 11 of 25 images",
+        "training: 21 of 25 images",
+        "training: 25 of 25 images",
+        "test: 1 of 1 images",
+    ]
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -42,9 +46,15 @@ def test_a_bar_fits_and_ends(width):
     assert bar.progress is None
 
 
-@pytest.mark.parametrize(("unit", "total", "text"), [
-    ("images", 12000, "3,000 of 12,000 images"), ("files", 0, "3,000 files"), ("bytes", 12000, "0.0 of 0.0 MB"),
-    ("bytes", 0, "0.0 MB")])
+@pytest.mark.parametrize(
+    ("unit", "total", "text"),
+    [
+        ("images", 12000, "3,000 of 12,000 images"),
+        ("files", 0, "3,000 files"),
+        ("bytes", 12000, "0.0 of 0.0 MB"),
+        ("bytes", 0, "0.0 MB"),
+    ],
+)
 def test_count(unit, total, text):
     assert count(3000, total, unit) == text
 

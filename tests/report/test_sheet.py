@@ -21,8 +21,8 @@ def place(sheet, image, scale):
     """Where on the sheet an image lies, enlarged."""
     big = image.permute(1, 2, 0).numpy().repeat(scale, 0).repeat(scale, 1)
     height, width = big.shape[:2]
-    corners = np.argwhere((sheet[:1 - height, :1 - width] == big[0, 0]).all(2))
-    found = [(y, x) for y, x in corners.tolist() if np.array_equal(sheet[y:y + height, x:x + width], big)]
+    corners = np.argwhere((sheet[: 1 - height, : 1 - width] == big[0, 0]).all(2))
+    found = [(y, x) for y, x in corners.tolist() if np.array_equal(sheet[y : y + height, x : x + width], big)]
     assert len(found) <= 1
     return found[0] if found else None
 

@@ -49,8 +49,12 @@ def test_compare_json():
 
 def test_words_go_by_p_values_corrected_for_the_number_of_test_sets():
     def arm(debias, values):
-        return {"debias": debias, "tests": {test: {"A_avg": own} | ({"contradict": own} if test == "b" else {})
-                                            for test, own in values.items()}}
+        return {
+            "debias": debias,
+            "tests": {
+                test: {"A_avg": own} | ({"contradict": own} if test == "b" else {}) for test, own in values.items()
+            },
+        }
 
     plain = {"a": [50.0, 60.0, 55.0], "b": [50.0, 60.0, 55.0], "c": [50.0, 60.0, 55.0]}
     better = {"a": [51.0, 61.1, 56.2], "b": [52.0, 63.0, 56.5], "c": [49.0, 62.0, 56.0]}

@@ -11,10 +11,14 @@ from droptop.results.features import Head, Portrait, activation, figures, kinds,
 # Three classes seen: 0 and 1 of an earlier task, 2 of the current one.
 CURRENT = np.array([False, False, True])
 HEAD = Head(np.array([[1.0, -2.0, 0.5, 0.0], [0.0, 0.0, 0.5, 3.0], [-1.0, 4.0, 0.0, 0.0]]), np.array([0.0, 0.0, 0.25]))
-SEEN = np.array([[3.0, 0.0, 1.0, 0.0],   # class 0: logits 3.5, 0.5, -2.75
-                 [0.0, 2.0, 1.0, 0.0],   # class 0: logits -3.5, 0.5, 8.25: taken for class 2
-                 [0.0, 0.0, 1.0, 1.0],   # class 1: logits 0.5, 3.5, 0.25
-                 [0.0, 4.0, 0.0, 0.0]])  # class 2: logits -8, 0, 16.25
+SEEN = np.array(
+    [
+        [3.0, 0.0, 1.0, 0.0],  # class 0: logits 3.5, 0.5, -2.75
+        [0.0, 2.0, 1.0, 0.0],  # class 0: logits -3.5, 0.5, 8.25: taken for class 2
+        [0.0, 0.0, 1.0, 1.0],  # class 1: logits 0.5, 3.5, 0.25
+        [0.0, 4.0, 0.0, 0.0],
+    ]
+)  # class 2: logits -8, 0, 16.25
 LABELS = np.array([0, 0, 1, 2])
 UNSEEN = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, -3.0, 1.0, 0.0]])
 WITHOUT = SEEN * np.array([1.0, 0.5, 1.0, 1.0])  # the second feature halves when the shortcut is taken away
@@ -35,8 +39,13 @@ def test_a_hand_computed_portrait():
 def test_definitions_1_and_2():
     portrait = portray(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
     unit = np.mean([0.75, 1.5, 0.75, 0.25])
-    for rho, epsilon, shortcut, other in [(0, 0, [0, 1, 2, 3], []), (0.75 / unit, 0.5 / unit, [1, 2], [0]),
-                                          (0.75 / unit, 0.51 / unit, [1], [0, 2]), (1, 1, [1], []), (3, 0, [], [])]:
+    for rho, epsilon, shortcut, other in [
+        (0, 0, [0, 1, 2, 3], []),
+        (0.75 / unit, 0.5 / unit, [1, 2], [0]),
+        (0.75 / unit, 0.51 / unit, [1], [0, 2]),
+        (1, 1, [1], []),
+        (3, 0, [], []),
+    ]:
         found = [chosen.nonzero()[0].tolist() for chosen in kinds(portrait, rho, epsilon)]
         assert found == [shortcut, other]
 
@@ -45,10 +54,20 @@ def test_figures_of_the_hand_computed_case():
     portrait = portray(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
     unit = portrait.seen.mean()
     found = figures(portrait, 0.75 / unit, 1 / unit)
-    assert found == pytest.approx({
-        "active": 75, "shortcuts": 100 / 3, "times as active": 2, "votes, shortcuts": 100, "votes, others": 0,
-        "lead, shortcuts": 100 * 12 / 11.75, "lead, others": 100 * -0.5 / 11.75, "mistaken": 100 / 3,
-        "response, shortcuts": 50, "response, others": 0})
+    assert found == pytest.approx(
+        {
+            "active": 75,
+            "shortcuts": 100 / 3,
+            "times as active": 2,
+            "votes, shortcuts": 100,
+            "votes, others": 0,
+            "lead, shortcuts": 100 * 12 / 11.75,
+            "lead, others": 100 * -0.5 / 11.75,
+            "mistaken": 100 / 3,
+            "response, shortcuts": 50,
+            "response, others": 0,
+        }
+    )
 
 
 def test_nothing_is_said_of_what_is_not_there():

@@ -30,8 +30,10 @@ def part(tmp_path):
 def decodes(monkeypatch):
     """The images that were read, in turn."""
     read = []
-    monkeypatch.setattr("droptop.streams.scenes.read_image", lambda path, at_least: (
-        read.append(path.name), read_image(path, at_least))[1])
+    monkeypatch.setattr(
+        "droptop.streams.scenes.read_image",
+        lambda path, at_least: (read.append(path.name), read_image(path, at_least))[1],
+    )
     return read
 
 
@@ -81,8 +83,12 @@ def test_made_once(part, decodes):
 
 
 def test_made_anew_when_anything_changes(part, decodes):
-    keys = {plain(part, 12, "").key, plain(part, 13, "").key, plain(part.select([1, 0, 2, 3, 4]), 12, "").key,
-            Recipe("", "another way", 12, part.home, part.names, range(5), Image.Image).key}
+    keys = {
+        plain(part, 12, "").key,
+        plain(part, 13, "").key,
+        plain(part.select([1, 0, 2, 3, 4]), 12, "").key,
+        Recipe("", "another way", 12, part.home, part.names, range(5), Image.Image).key,
+    }
     assert len(keys) == 4
     before = images(part)
     save(picture(77), part.path(3))
@@ -104,7 +110,7 @@ def test_a_tree_that_moves_keeps_its_cache(part, tmp_path, decodes):
 @pytest.mark.parametrize("damage", ["cut", "row", "gone", "another"])
 def test_a_damaged_cache_is_made_anew(part, cache_folder, damage, decodes):
     good = images(part).x.clone()  # of the samples themselves nothing is left, or they would be shared
-    path, = cache_folder.glob("*.images")
+    (path,) = cache_folder.glob("*.images")
     data = bytearray(path.read_bytes())
     if damage == "gone":
         path.unlink()
@@ -190,8 +196,12 @@ print(cache.decoded(cache.Recipe("it", "slowly", 8, Path("."), [], range(16), ma
 
 
 def start(folder, seconds):
-    return subprocess.Popen([sys.executable, "-c", SLOW, str(folder / "log"), str(seconds)], stdout=subprocess.PIPE,
-                            text=True, env=environment())
+    return subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(folder / "log"), str(seconds)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
 
 
 def test_two_processes_make_one_cache_and_a_killed_one_leaves_no_trace(tmp_path, cache_folder):
@@ -241,7 +251,8 @@ def test_every_kind_of_image(tmp_path):
     clear = np.stack([grey, grey, grey, np.where(grey > 100, 255, 0)], -1).astype(np.uint8)
     rgb = np.stack([grey] * 3, -1)
     pictures = {
-        "grey": (Image.fromarray(grey), rgb), "deep": (Image.fromarray(grey.astype(np.uint16) << 8), rgb),
+        "grey": (Image.fromarray(grey), rgb),
+        "deep": (Image.fromarray(grey.astype(np.uint16) << 8), rgb),
         "two": (Image.fromarray(grey > 100), np.where(rgb > 100, 255, 0)),
         "palette": (Image.fromarray(rgb).quantize(25), rgb),
         "clear": (Image.fromarray(clear), np.where(rgb > 100, rgb, 0)),

@@ -52,7 +52,7 @@ def serve(monkeypatch):
                     self.send_response(200)
                 self.send_header("Content-Length", str(len(data) - start))
                 self.end_headers()
-                self.wfile.write(data[start:][:site.breaks.pop(0) if site.breaks else None])
+                self.wfile.write(data[start:][: site.breaks.pop(0) if site.breaks else None])
 
             def log_message(self, *_):
                 pass
@@ -111,8 +111,7 @@ def test_takes_up_a_broken_connection(serve, tmp_path, ranges):
     site = serve(Site({"/a.bin": DATA}, ranges, breaks=[500_000, 400_000]))
     fetch([site.address + "a.bin"], tmp_path / "a.bin", MD5, quiet)
     assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [span for _, span in site.asked] == [None, "bytes=500000-",
-                                                "bytes=900000-" if ranges else "bytes=400000-"]
+    assert [span for _, span in site.asked] == [None, "bytes=500000-", "bytes=900000-" if ranges else "bytes=400000-"]
 
 
 def test_keeps_what_came_for_the_next_command(serve, tmp_path):
@@ -227,8 +226,9 @@ def test_an_archive_put_there_by_hand_needs_no_connection(serve, nobody, tmp_pat
     assert (tmp_path / "set" / "a").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("members", [{"set/a": b"1", "../evil": b"2"}, {"set/a": b"1", "set/../../evil": b"2"},
-                                     {"other/a": b"1"}])
+@pytest.mark.parametrize(
+    "members", [{"set/a": b"1", "../evil": b"2"}, {"set/a": b"1", "set/../../evil": b"2"}, {"other/a": b"1"}]
+)
 def test_an_archive_unpacks_nowhere_else_and_whole_or_not_at_all(serve, tmp_path, members):
     root = tmp_path / "root"
     with pytest.raises(DownloadFailed):
@@ -271,5 +271,6 @@ def test_downloads_lie_where_streams_look():
         pack = PACKAGES[layout.download]
         assert (pack.folder, list(pack.files), pack.archive) == (layout.folder, [layout.archive], True)
     assert PACKAGES["mnist"].folder == mnist.FOLDER
-    assert set(PACKAGES["mnist"].files) == {f"{part}-{kind}-ubyte.gz" for part in mnist.PARTS
-                                           for kind in ("images-idx3", "labels-idx1")}
+    assert set(PACKAGES["mnist"].files) == {
+        f"{part}-{kind}-ubyte.gz" for part in mnist.PARTS for kind in ("images-idx3", "labels-idx1")
+    }

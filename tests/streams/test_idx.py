@@ -23,18 +23,21 @@ def test_reads_what_was_written(tmp_path, name):
     assert np.array_equal(numbers, NUMBERS)
 
 
-@pytest.mark.parametrize(("data", "reason"), [
-    (b"", "starts with nothing"),
-    (b"\0\0\x08\x01" + GOOD[4:], "starts with 00 00 08 01 instead of 00 00 08 03"),
-    (b"\0\0\x0d\x03" + GOOD[4:], "starts with 00 00 0d 03"),  # floats
-    (b"\x1f\x8b\x08\x00" + GOOD[4:], "starts with 1f 8b"),  # compressed, by another name
-    (GOOD[:15], "header"),
-    (idx_bytes(NUMBERS[:4]), "4 x 4 x 3 numbers instead of 5 x 4 x 3"),
-    (idx_bytes(NUMBERS.reshape(5, 3, 4)), "5 x 3 x 4 numbers"),
-    (GOOD[:4] + b"\xff" * 12 + GOOD[16:], "4,294,967,295 x"),
-    (GOOD[:-1], "cut off"),
-    (GOOD + b"\0", "more bytes"),
-])
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "starts with nothing"),
+        (b"\0\0\x08\x01" + GOOD[4:], "starts with 00 00 08 01 instead of 00 00 08 03"),
+        (b"\0\0\x0d\x03" + GOOD[4:], "starts with 00 00 0d 03"),  # floats
+        (b"\x1f\x8b\x08\x00" + GOOD[4:], "starts with 1f 8b"),  # compressed, by another name
+        (GOOD[:15], "header"),
+        (idx_bytes(NUMBERS[:4]), "4 x 4 x 3 numbers instead of 5 x 4 x 3"),
+        (idx_bytes(NUMBERS.reshape(5, 3, 4)), "5 x 3 x 4 numbers"),
+        (GOOD[:4] + b"\xff" * 12 + GOOD[16:], "4,294,967,295 x"),
+        (GOOD[:-1], "cut off"),
+        (GOOD + b"\0", "more bytes"),
+    ],
+)
 @pytest.mark.parametrize("compressed", [False, True])
 def test_refuses(tmp_path, data, reason, compressed):
     path = tmp_path / ("file.gz" if compressed else "file")
@@ -44,15 +47,18 @@ def test_refuses(tmp_path, data, reason, compressed):
     assert str(path) in str(error.value)
 
 
-@pytest.mark.parametrize("data", [
-    pytest.param(b"", id="empty"),
-    pytest.param(b"\x1f", id="one-byte"),
-    pytest.param(GOOD, id="not-packed"),
-    pytest.param(PACKED[:-1], id="cut-by-one"),
-    pytest.param(PACKED[:30], id="cut-short"),
-    pytest.param(PACKED[:-8] + bytes(8), id="wrong-checksum"),
-    pytest.param(PACKED + b"more", id="more-behind"),
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\x1f", id="one-byte"),
+        pytest.param(GOOD, id="not-packed"),
+        pytest.param(PACKED[:-1], id="cut-by-one"),
+        pytest.param(PACKED[:30], id="cut-short"),
+        pytest.param(PACKED[:-8] + bytes(8), id="wrong-checksum"),
+        pytest.param(PACKED + b"more", id="more-behind"),
+    ],
+)
 def test_refuses_damaged_compression(tmp_path, data):
     (tmp_path / "file.gz").write_bytes(data)
     with pytest.raises(BadRequest, match=r"file.gz"):
@@ -81,7 +87,7 @@ def test_fuzz(tmp_path, compressed):
     chance, accepted, refusals = random.Random(1), 0, []
     for _ in range(1000):
         start, length = chance.randrange(len(good)), chance.choice([0, 1, 1, 1, 1, 4])
-        data = good[:start] + chance.randbytes(chance.choice([length, length, 0, 1, 3])) + good[start + length:]
+        data = good[:start] + chance.randbytes(chance.choice([length, length, 0, 1, 3])) + good[start + length :]
         path.write_bytes(data)
         try:
             numbers = read_idx(path, SHAPE)

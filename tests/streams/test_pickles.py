@@ -14,8 +14,12 @@ from droptop.streams.pickles import load
 
 from formats import python2_pickle, python3_pickle
 
-RECORD = {"batch_label": "training batch 1 of 5", "labels": [6, 9, 300, 70000, -1],
-          "data": np.arange(400, dtype=np.uint8).reshape(2, 200), "filenames": ["a.png", "b.png"]}
+RECORD = {
+    "batch_label": "training batch 1 of 5",
+    "labels": [6, 9, 300, 70000, -1],
+    "data": np.arange(400, dtype=np.uint8).reshape(2, 200),
+    "filenames": ["a.png", "b.png"],
+}
 
 
 def read(tmp_path, data):
@@ -59,8 +63,10 @@ def test_arrays_of_numbers(tmp_path, dtype, order):
 
 
 def test_many_values(tmp_path):
-    record = {"values": [0, 255, 65535, -5, 1 << 40, -(1 << 70), 0.1, None, True, False, "ü", b"\x80\xff", [[]]],
-              "long": [str(n) for n in range(3000)]}
+    record = {
+        "values": [0, 255, 65535, -5, 1 << 40, -(1 << 70), 0.1, None, True, False, "ü", b"\x80\xff", [[]]],
+        "long": [str(n) for n in range(3000)],
+    }
     assert same(read(tmp_path, pickle.dumps(record, 2)), record)
 
 
@@ -119,20 +125,27 @@ HOSTILE = {
     "a call without arguments": (value(b"c_codecs\nencode\n)R"), "a call"),
     "another codec": (value(b"c_codecs\nencode\nX\x01\x00\x00\x00aX\x05\x00\x00\x00rot13\x86R"), "a call"),
     "another codec's error handler": (
-        value(b"c_codecs\nencode\nX\x01\x00\x00\x00aX\x06\x00\x00\x00latin1X\x06\x00\x00\x00ignore\x87R"), "a call"),
+        value(b"c_codecs\nencode\nX\x01\x00\x00\x00aX\x06\x00\x00\x00latin1X\x06\x00\x00\x00ignore\x87R"),
+        "a call",
+    ),
     "bytes to encode": (value(b"c_codecs\nencode\nU\x01aX\x06\x00\x00\x00latin1\x86R"), "a call"),
     "text beyond latin1": (
-        value(b"c_codecs\nencode\nX\x02\x00\x00\x00\xc4\x80X\x06\x00\x00\x00latin1\x86R"), "latin-1"),
+        value(b"c_codecs\nencode\nX\x02\x00\x00\x00\xc4\x80X\x06\x00\x00\x00latin1\x86R"),
+        "latin-1",
+    ),
     "text that is no text": (value(b"X\x01\x00\x00\x00\xff"), "utf-8"),
     "another class of array": (
-        value(b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\ndtype\nK\x00\x85U\x01b\x87R"), "a call"),
+        value(b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\ndtype\nK\x00\x85U\x01b\x87R"),
+        "a call",
+    ),
     "an array of that size at once": (
-        value(b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nJ\xff\xff\xff\x7f\x85U\x01b\x87R"), "a call"),
+        value(b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nJ\xff\xff\xff\x7f\x85U\x01b\x87R"),
+        "a call",
+    ),
     "a dtype of objects": (value(b"cnumpy\ndtype\nU\x02O8K\x00K\x01\x87R"), "a call"),
     "a dtype of text": (value(b"cnumpy\ndtype\nU\x0aS999999999K\x00K\x01\x87R"), "a call"),
     "a dtype of fields": (value(b"cnumpy\ndtype\n]K\x00K\x01\x87R"), "a call"),
-    "a dtype's metadata": (
-        value(U1[:-20] + b"NNN}J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"), "a state"),
+    "a dtype's metadata": (value(U1[:-20] + b"NNN}J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"), "a state"),
     "a byte order": (value(U1.replace(b"|", b"!")), "a state"),
     "a dtype without order": (value(array(b"K\x01\x85", b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R")), "a state"),
     "an array of objects": (value(array(b"K\x01\x85", numbers=b"]N\x61")), "a state"),
@@ -241,14 +254,28 @@ def mutated(data: bytes, other: bytes, random: random.Random) -> bytes:
     for _ in range(random.choice([1, 1, 1, 2, 4])):
         start, length = random.randrange(len(data) + 1), random.choice([1, 1, 1, 1, 4, 20])
         at = random.randrange(len(other))
-        piece = random.choice([random.randbytes(1), random.randbytes(1), random.choice(INSTRUCTIONS), b"",
-                               data[start:start + 2 * length], other[at:at + random.randint(1, 60)]])
-        data = data[:start] + piece + data[start + random.choice([0, length, length]):]
+        piece = random.choice(
+            [
+                random.randbytes(1),
+                random.randbytes(1),
+                random.choice(INSTRUCTIONS),
+                b"",
+                data[start : start + 2 * length],
+                other[at : at + random.randint(1, 60)],
+            ]
+        )
+        data = data[:start] + piece + data[start + random.choice([0, length, length]) :]
     return data
 
 
-INSTRUCTIONS = [*pickles.GIVES, *pickles.DOES, *(bytes([code]) for code in b"ioPQ\x81\x82\x93\x94\x95"),
-                b"r\xff\xff\xff\xff", b"cposix\nmkdir\n", b"R"]
+INSTRUCTIONS = [
+    *pickles.GIVES,
+    *pickles.DOES,
+    *(bytes([code]) for code in b"ioPQ\x81\x82\x93\x94\x95"),
+    b"r\xff\xff\xff\xff",
+    b"cposix\nmkdir\n",
+    b"R",
+]
 
 
 def test_fuzz(tmp_path: Path):

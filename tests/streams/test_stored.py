@@ -51,7 +51,7 @@ def test_only_a_whole_file_of_that_key_will_do(path, tmp_path):
     path.write_bytes(data + b"x")
     assert not stored.whole(path, "key")
     for place in (3, len(data) - 1):  # the header, the table
-        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1:])
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         assert not stored.whole(path, "key")
     path.write_bytes(bytes(len(data)))
     assert not stored.whole(path, "key")
@@ -130,8 +130,13 @@ print(path.stat().st_size / 1e6, most - least)
 
 
 def test_memory_stays_flat_over_200_000_images(tmp_path):
-    done = subprocess.run([sys.executable, "-c", FLAT, str(tmp_path / "large.images")], capture_output=True, text=True,
-                          env=environment(), timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FLAT, str(tmp_path / "large.images")],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     read, grown = map(float, done.stdout.split())
     assert read > 150

@@ -31,7 +31,8 @@ def test_images_with_other_endings_are_told_of(tmp_path):
     with pytest.warns(UserWarning, match="left out") as said:
         train, _, _ = read_tree(tree)
     assert [str(one.message) for one in said] == [
-        f"{tree}/train/a: 3 images are left out, since they end in .bmp, .tif and not in .jpg, .jpeg, .png, .webp"]
+        f"{tree}/train/a: 3 images are left out, since they end in .bmp, .tif and not in .jpg, .jpeg, .png, .webp"
+    ]
     assert len(train) == 2
 
 
@@ -54,16 +55,19 @@ def test_a_fifth_of_each_class_is_held_out(tmp_path):
     assert len(set(again.names) - set(test.names)) <= 1  # the others stay where they were
 
 
-@pytest.mark.parametrize(("parts", "complaint"), [
-    ({}, "has no folder train"),
-    ({"test": {"a": 1}}, "has no folder train"),
-    ({"train": {}}, "train holds no images"),
-    ({"train": {"a": 1, "b": 0}}, "train/b holds no images"),
-    ({"train": {"a": 1}, "test": {}}, "test holds no images"),
-    ({"train": {"a": 1, "b": 1}, "test": {"a": 1}}, "b only in .*train"),
-    ({"train": {"a": 1, "b": 1}, "val": {"a": 1, "c": 1}}, "b only in .*train; c only in .*val"),
-    ({"train": {"a": 5, "b": 1}}, "train/b holds one image"),
-])
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        ({}, "has no folder train"),
+        ({"test": {"a": 1}}, "has no folder train"),
+        ({"train": {}}, "train holds no images"),
+        ({"train": {"a": 1, "b": 0}}, "train/b holds no images"),
+        ({"train": {"a": 1}, "test": {}}, "test holds no images"),
+        ({"train": {"a": 1, "b": 1}, "test": {"a": 1}}, "b only in .*train"),
+        ({"train": {"a": 1, "b": 1}, "val": {"a": 1, "c": 1}}, "b only in .*train; c only in .*val"),
+        ({"train": {"a": 5, "b": 1}}, "train/b holds one image"),
+    ],
+)
 def test_odd_trees_are_refused(tmp_path, parts, complaint):
     for part, classes in parts.items():
         for name in ["", *classes]:

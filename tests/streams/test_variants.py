@@ -47,13 +47,16 @@ def test_black_box():
     assert (made[~inside] == IMAGE[~inside]).all()
 
 
-@pytest.mark.parametrize(("box", "strip"), [
-    (Box(2, 1, 6, 5), (6, 0, 9, 7)),  # right of it: 3 columns of 7, against 2 rows of 9
-    (Box(4, 1, 8, 6), (0, 0, 4, 7)),  # left
-    (Box(1, 4, 8, 7), (0, 0, 9, 4)),  # above
-    (Box(1, 1, 9, 4), (0, 4, 9, 7)),  # below
-    (Box(0, 0, 9, 6), (0, 6, 9, 7)),  # a row is left
-])
+@pytest.mark.parametrize(
+    ("box", "strip"),
+    [
+        (Box(2, 1, 6, 5), (6, 0, 9, 7)),  # right of it: 3 columns of 7, against 2 rows of 9
+        (Box(4, 1, 8, 6), (0, 0, 4, 7)),  # left
+        (Box(1, 4, 8, 7), (0, 0, 9, 4)),  # above
+        (Box(1, 1, 9, 4), (0, 4, 9, 7)),  # below
+        (Box(0, 0, 9, 6), (0, 6, 9, 7)),  # a row is left
+    ],
+)
 def test_tiled_box_against_a_slow_loop(box, strip):
     made = only_bg_t(IMAGE, box)
     left, top, right, bottom = strip
@@ -98,8 +101,11 @@ def test_backgrounds_come_from_the_right_class(tree, variant):
         image, mask = ours.read(row)
         made = np.asarray(ours.make(variant, row))
         assert (made[mask] == image[mask]).all()
-        lender = [donor for donor in range(len(ours.part))
-                  if (np.asarray(ours.make("only_bg_t", donor))[~mask] == made[~mask]).all()]
+        lender = [
+            donor
+            for donor in range(len(ours.part))
+            if (np.asarray(ours.make("only_bg_t", donor))[~mask] == made[~mask]).all()
+        ]
         assert len(lender) == 1
         assert lender[0] != row
         lenders.add((label, ours.part.labels[lender[0]]))
@@ -143,9 +149,21 @@ def test_noted_boxes_win(tmp_path):
     assert not np.asarray(scenes(tree).make("only_bg_b", 0))[np.asarray(mask_of(1)) > 0].any()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"boxes": [1]}', '{"boxes": {"a": [1, 2, 3]}}',
-                                  '{"boxes": {"a": [0, 0, 1.5, 2]}}', '{"boxes": {"a": [0, 0, "1", 2]}}',
-                                  '{"boxes": {"a": [5, 0, 3, 2]}}', '{"boxes": {"a": null}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"boxes": [1]}',
+        '{"boxes": {"a": [1, 2, 3]}}',
+        '{"boxes": {"a": [0, 0, 1.5, 2]}}',
+        '{"boxes": {"a": [0, 0, "1", 2]}}',
+        '{"boxes": {"a": [5, 0, 3, 2]}}',
+        '{"boxes": {"a": null}}',
+    ],
+)
 def test_odd_boxes_are_refused(tree, text):
     (tree / "boxes.json").write_text(text)
     with pytest.raises(BadRequest, match=r"boxes\.json") as error:
@@ -223,13 +241,22 @@ def square(mode, inside, outside, palette=None):
     return image
 
 
-@pytest.mark.parametrize("mask", [
-    square("L", 1, 0), square("1", 1, 0), square("I;16", 300, 0), square("RGB", (0, 0, 4), (0, 0, 0)),
-    square("P", 1, 0, [0, 0, 0, 0, 0, 4]), square("P", 0, 1, [255, 255, 255, 0, 0, 0]),
-    square("P", 1, 0, [9, 9, 9, 0, 0, 4]),
-    square("RGBA", (0, 0, 0, 255), (0, 0, 0, 0)), square("RGBA", (1, 0, 0, 255), (0, 0, 0, 255)),
-    square("LA", (9, 200), (255, 0)),
-], ids=lambda mask: mask.mode)
+@pytest.mark.parametrize(
+    "mask",
+    [
+        square("L", 1, 0),
+        square("1", 1, 0),
+        square("I;16", 300, 0),
+        square("RGB", (0, 0, 4), (0, 0, 0)),
+        square("P", 1, 0, [0, 0, 0, 0, 0, 4]),
+        square("P", 0, 1, [255, 255, 255, 0, 0, 0]),
+        square("P", 1, 0, [9, 9, 9, 0, 0, 4]),
+        square("RGBA", (0, 0, 0, 255), (0, 0, 0, 0)),
+        square("RGBA", (1, 0, 0, 255), (0, 0, 0, 255)),
+        square("LA", (9, 200), (255, 0)),
+    ],
+    ids=lambda mask: mask.mode,
+)
 def test_any_value_but_0_is_foreground(mask, tmp_path):
     mask.save(tmp_path / "mask.png")
     with Image.open(tmp_path / "mask.png") as file:

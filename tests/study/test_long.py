@@ -41,13 +41,24 @@ def test_without_a_network_everything_but_download_works(tmp_path):
         "    if self.family in (socket.AF_INET, socket.AF_INET6):\n"
         "        raise OSError('no network')\n"
         "    return real(self, *args)\n"
-        "socket.socket.connect = connect\n")
+        "socket.socket.connect = connect\n"
+    )
     blocked = environment() | {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
     small = ["--limit", "64", "--width", "4", "--seeds", "1"]
-    for args in (["compare", *small, "--out", tmp_path / "c"], ["resume", tmp_path / "c"], ["data", "list"],
-                 ["run", *small, "--out", tmp_path / "r"], ["status", tmp_path / "c"]):
+    for args in (
+        ["compare", *small, "--out", tmp_path / "c"],
+        ["resume", tmp_path / "c"],
+        ["data", "list"],
+        ["run", *small, "--out", tmp_path / "r"],
+        ["status", tmp_path / "c"],
+    ):
         done = subprocess.run(command(*args), env=blocked, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
-    refused = subprocess.run(command("data", "download", "mnist", "--root", tmp_path), env=blocked,
-                             capture_output=True, text=True, timeout=120)
+    refused = subprocess.run(
+        command("data", "download", "mnist", "--root", tmp_path),
+        env=blocked,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert (refused.returncode, len(refused.stderr.strip().splitlines()[-1:])) == (1, 1)

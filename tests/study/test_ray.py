@@ -18,8 +18,11 @@ pytestmark = pytest.mark.ray
 
 def digests(study):
     """Hashes of what every cell found, by cell."""
-    return {str(path.relative_to(study)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for name in ("metrics.jsonl", "result.json") for path in sorted(study.glob(f"runs/*/seed-*/{name}"))}
+    return {
+        str(path.relative_to(study)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in ("metrics.jsonl", "result.json")
+        for path in sorted(study.glob(f"runs/*/seed-*/{name}"))
+    }
 
 
 def test_a_node_dies_and_another_joins(tmp_path, capsys):

@@ -21,8 +21,20 @@ def values(seeds=6):
         for debias, extra in (("none", 0.0), ("droptop", 2.0 if lr == 0.1 else 0.0)):
             value = plain + extra + (random.normal() * 0.3 if extra or debias == "droptop" else 0)
             own = {"droptop.gamma": 5.0} if debias == "droptop" else {}
-            found.append({"data": "fashion", "method": "er", "debias": debias, "learner.lr": lr, "seed": seed,
-                          "run": f"{debias}-{lr}", "test": "clean", "figure": "A_avg", "value": value} | own)
+            found.append(
+                {
+                    "data": "fashion",
+                    "method": "er",
+                    "debias": debias,
+                    "learner.lr": lr,
+                    "seed": seed,
+                    "run": f"{debias}-{lr}",
+                    "test": "clean",
+                    "figure": "A_avg",
+                    "value": value,
+                }
+                | own
+            )
     return found
 
 
@@ -37,13 +49,29 @@ def test_corrected_as_compare_corrects():
     """The same runs as one comparison and as a study of it: the same p-values, corrected too."""
     random = np.random.default_rng(1)
     tests, figures = ("biased", "removed", "random"), ("A_avg", "A_last", "F_last")
-    arms = {arm: {test: {figure: (60 + random.normal(size=5)).tolist() for figure in figures} for test in tests}
-            for arm in ("none", "droptop")}
-    none, droptop = ({"data": "d", "method": "er", "debias": arm, "seeds": list(range(5)), "tests": own}
-                     for arm, own in arms.items())
-    study = [{"data": "d", "method": "er", "debias": arm, "seed": seed, "run": arm, "test": test, "figure": figure,
-              "value": value} for arm, own in arms.items() for test in tests for figure in figures
-             for seed, value in enumerate(own[test][figure])]
+    arms = {
+        arm: {test: {figure: (60 + random.normal(size=5)).tolist() for figure in figures} for test in tests}
+        for arm in ("none", "droptop")
+    }
+    none, droptop = (
+        {"data": "d", "method": "er", "debias": arm, "seeds": list(range(5)), "tests": own} for arm, own in arms.items()
+    )
+    study = [
+        {
+            "data": "d",
+            "method": "er",
+            "debias": arm,
+            "seed": seed,
+            "run": arm,
+            "test": test,
+            "figure": figure,
+            "value": value,
+        }
+        for arm, own in arms.items()
+        for test in tests
+        for figure in figures
+        for seed, value in enumerate(own[test][figure])
+    ]
     effects = compare(none, droptop)["effects"]
     for row in rows(study, ["debias"]):
         if row["debias"] == "droptop":
@@ -54,10 +82,13 @@ def test_a_row_a_seed():
     data = values(seeds=3)
     found = rows(data, ["debias", "lr", "seed"])
     assert [(row["lr"], row["seed"], row["mean"]) for row in found if row["debias"] == "none"] == [
-        (value["learner.lr"], value["seed"], value["value"]) for value in data if value["debias"] == "none"]
+        (value["learner.lr"], value["seed"], value["value"]) for value in data if value["debias"] == "none"
+    ]
     assert {(row["n"], row["p"], row["error"]) for row in found} == {(1, None, None)}
-    plain, debiased = (next(row for row in found if (row["debias"], row["lr"], row["seed"]) == (arm, 0.1, 2))
-                       for arm in ("none", "droptop"))
+    plain, debiased = (
+        next(row for row in found if (row["debias"], row["lr"], row["seed"]) == (arm, 0.1, 2))
+        for arm in ("none", "droptop")
+    )
     assert debiased["diff"] == pytest.approx(debiased["mean"] - plain["mean"])
     assert also_varied(data, ["data", "debias", "lr"]) == []
 
@@ -67,12 +98,13 @@ def test_groups_and_paired_differences():
     found = {(row["debias"], row["lr"]): row for row in rows(data, ["debias", "lr"])}
     assert found.keys() == {("none", 0.1), ("none", 0.2), ("droptop", 0.1), ("droptop", 0.2)}
     for lr in (0.1, 0.2):
-        arms = [[v["value"] for v in data if (v["debias"], v["learner.lr"]) == (arm, lr)]
-                for arm in ("none", "droptop")]
+        arms = [
+            [v["value"] for v in data if (v["debias"], v["learner.lr"]) == (arm, lr)] for arm in ("none", "droptop")
+        ]
         row = found["droptop", lr]
         assert (row["n"], row["pairs"]) == (6, 6)
         assert row["mean"] == pytest.approx(np.mean(arms[1]))
-        assert row["error"] == pytest.approx(np.std(arms[1], ddof=1) / 6 ** 0.5)
+        assert row["error"] == pytest.approx(np.std(arms[1], ddof=1) / 6**0.5)
         expected = ttest_rel(arms[1], arms[0])
         assert row["p"] == pytest.approx(expected.pvalue)
         interval = expected.confidence_interval()
@@ -94,8 +126,12 @@ def test_cells_of_one_seed_are_one_observation():
     shift = [-2.0, 1.0, 4.5]
     base = {"data": "d", "method": "er", "test": "clean", "figure": "A_avg"}
     data = [base | {"debias": "none", "run": "none", "seed": seed, "value": 50.0} for seed in range(3)]
-    data += [base | {"debias": "droptop", "droptop.gamma": gamma, "run": f"g{gamma}", "seed": seed,
-                     "value": 50.0 + shift[seed]} for gamma in range(8) for seed in range(3)]
+    data += [
+        base
+        | {"debias": "droptop", "droptop.gamma": gamma, "run": f"g{gamma}", "seed": seed, "value": 50.0 + shift[seed]}
+        for gamma in range(8)
+        for seed in range(3)
+    ]
     [row] = [row for row in rows(data, ["debias"]) if row["debias"] == "droptop"]
     assert (row["cells"], row["n"], row["pairs"]) == (24, 3, 3)
     assert row["p"] == pytest.approx(ttest_rel(shift, [0, 0, 0]).pvalue)
@@ -114,7 +150,9 @@ def test_rows_are_sorted_by_size():
 def test_cells_without_a_twin_are_not_paired():
     data = [v for v in values() if v["debias"] != "none" or v["seed"] < 3]
     assert {row["lr"]: row["pairs"] for row in rows(data, ["debias", "lr"]) if row["debias"] == "droptop"} == {
-        0.1: 3, 0.2: 3}
+        0.1: 3,
+        0.2: 3,
+    }
 
 
 def test_unknown_options_are_named():

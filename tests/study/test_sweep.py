@@ -29,8 +29,11 @@ from toys import command, droptop, environment
 
 
 def digests(study):
-    return {str(path.relative_to(study)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for name in ("metrics.jsonl", "result.json") for path in sorted(study.glob(f"runs/*/seed-*/{name}"))}
+    return {
+        str(path.relative_to(study)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in ("metrics.jsonl", "result.json")
+        for path in sorted(study.glob(f"runs/*/seed-*/{name}"))
+    }
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +49,10 @@ def whole(tmp_path_factory):
 
 def test_cells_note_the_kappa_0_that_is_run_and_those_from_before_are_found(tmp_path, monkeypatch):
     def noted(out):
-        return {path.parent.name: tomllib.loads(path.read_text())["droptop"]["kappa_0"]
-                for path in out.glob("runs/*/config.toml")}
+        return {
+            path.parent.name: tomllib.loads(path.read_text())["droptop"]["kappa_0"]
+            for path in out.glob("runs/*/config.toml")
+        }
 
     study, old, new, watcher = tmp_path / "study.toml", tmp_path / "old", tmp_path / "new", Silent()
     options = {"debias": "droptop", "gamma": [2.5, 10.0]}
@@ -151,10 +156,16 @@ def test_status_and_results(whole, tmp_path, capsys):
     assert "mean ± standard error; F_last: lower is better" in found.stdout
     assert f"6 rows in {tmp_path / 'r.csv'}\n" in found.stdout
     assert (tmp_path / "r.csv").read_text().count("\n") == 1 + 2 * 3  # two arms, three figures, a header
-    for args in (["status", tmp_path], ["results", tmp_path], ["results", whole, "--by", "weather"],
-                 ["sweep", "--out", tmp_path / "nothing"], ["results", whole, "--export", "x.pdf"],
-                 ["sweep", tmp_path / "none.toml", "--out", tmp_path / "x"], ["sweep"],
-                 ["sweep", whole / "study.toml", "--out", tmp_path]):
+    for args in (
+        ["status", tmp_path],
+        ["results", tmp_path],
+        ["results", whole, "--by", "weather"],
+        ["sweep", "--out", tmp_path / "nothing"],
+        ["results", whole, "--export", "x.pdf"],
+        ["sweep", tmp_path / "none.toml", "--out", tmp_path / "x"],
+        ["sweep"],
+        ["sweep", whole / "study.toml", "--out", tmp_path],
+    ):
         assert main([str(arg) for arg in args]) == 2, args
         assert len(capsys.readouterr().err.splitlines()) == 1, args
     assert main(["status", str(next(whole.glob("runs/*")))]) == 0
@@ -203,8 +214,10 @@ class Dies(SeedRun):
 
 def by(kind):
     """The local engine with cells run by another class."""
+
     def engine(packs, driver):
         local([[sweeping.Job(job.config, job.run, job.seed, kind) for job in pack] for pack in packs], driver)
+
     return engine
 
 
@@ -227,9 +240,15 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
 
 
 def start(study, out):
-    return subprocess.Popen(command("sweep", study, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env=environment(), start_new_session=True,
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    return subprocess.Popen(
+        command("sweep", study, "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def wait_for(condition, seconds=60.0):
@@ -273,8 +292,12 @@ def test_kill_minus_nine_of_a_sweep_or_a_worker(tmp_path, kills, capsys):
     while sum(hit.values()) < kills:
         process = start(study, out)
         before = sum(len(path.read_bytes()) for path in out.glob("runs/*/seed-*/metrics.jsonl"))
-        wait_for(lambda process=process, before=before: process.poll() is not None or before < sum(
-            len(path.read_bytes()) for path in out.glob("runs/*/seed-*/metrics.jsonl")))
+        wait_for(
+            lambda process=process, before=before: (
+                process.poll() is not None
+                or before < sum(len(path.read_bytes()) for path in out.glob("runs/*/seed-*/metrics.jsonl"))
+            )
+        )
         time.sleep(draw.uniform(0, 0.3))
         workers = children(process.pid) if process.poll() is None else []
         if workers and draw.random() < 0.5:

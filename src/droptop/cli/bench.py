@@ -63,12 +63,20 @@ class BenchOptions:
         require(self.steps >= 2, "steps", "a number of steps from 2", self.steps)
         require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
         require(self.debias != "none", "debias", "something to compare with none", self.debias)
-        require(all(count.strip().isdigit() and int(count) for count in self.seeds.split(",")), "seeds",
-                "numbers of seeds such as 1,5,10", self.seeds)
+        require(
+            all(count.strip().isdigit() and int(count) for count in self.seeds.split(",")),
+            "seeds",
+            "numbers of seeds such as 1,5,10",
+            self.seeds,
+        )
         require(self.device == "cuda" or self.seeds == "1", "seeds", "1 on a CPU", self.seeds)
         known = ("graphs", "eager") if self.device == "cuda" else ("eager",)
-        require(all(engine in known for engine in self.engines.split(",") if engine), "engines",
-                f"some of {', '.join(known)} on this device", self.engines)
+        require(
+            all(engine in known for engine in self.engines.split(",") if engine),
+            "engines",
+            f"some of {', '.join(known)} on this device",
+            self.engines,
+        )
 
 
 def bench(args: list[str], console: Console) -> int:
@@ -86,8 +94,19 @@ def bench(args: list[str], console: Console) -> int:
     if options.out is not None:
         require(options.out.parent.is_dir(), "out", "a file in an existing folder", options.out)
     torch.set_num_threads(options.threads)
-    passed = ("root", "width", "stem", "weights", "memory", "augment", "probe", "device", "precision", "compile",
-              "threads")
+    passed = (
+        "root",
+        "width",
+        "stem",
+        "weights",
+        "memory",
+        "augment",
+        "probe",
+        "device",
+        "precision",
+        "compile",
+        "threads",
+    )
     chosen = {name: value for name in passed if (value := getattr(options, name)) is not None}
     configure(options.data, "er", options.debias, **chosen)  # refuses what cannot be
     asked = {name: str(value) for name, value in vars(options).items() if value is not None and name != "out"}
@@ -106,8 +125,16 @@ def bench(args: list[str], console: Console) -> int:
 
     if options.baseline:
         tell(baseline(options.data, options.steps, chosen))
-    measure(options.data, methods, options.debias, [int(count) for count in options.seeds.split(",")], engines,
-            options.steps, chosen, tell)
+    measure(
+        options.data,
+        methods,
+        options.debias,
+        [int(count) for count in options.seeds.split(",")],
+        engines,
+        options.steps,
+        chosen,
+        tell,
+    )
     keep()  # again: the last rows have their shares now
     console.print(tables.bench_table(rows, options.data, options.steps))
     return 0

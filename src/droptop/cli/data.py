@@ -92,7 +92,12 @@ class VariantsOptions:
 def data(args: list[str], console: Console) -> int:
     """Does what is asked for; gives the exit code."""
     commands: dict[str, Callable[[list[str], Console], None]] = {
-        "list": list_streams, "check": check, "download": download, "variants": variants, "sheet": sheet}
+        "list": list_streams,
+        "check": check,
+        "download": download,
+        "variants": variants,
+        "sheet": sheet,
+    }
     if not args or args[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0 if args else 2
@@ -120,8 +125,11 @@ def list_streams(args: list[str], console: Console) -> None:
         rows.append((name, where, kind.about))
         if name in FAMILIES:
             rows.append((f"{name}:{FAMILIES[name].takes}", "the same", FAMILIES[name].about))
-    rows += [(f"{name}:{family.takes}", "where you keep it", family.about) for name, family in FAMILIES.items()
-             if name not in STREAMS]
+    rows += [
+        (f"{name}:{family.takes}", "where you keep it", family.about)
+        for name, family in FAMILIES.items()
+        if name not in STREAMS
+    ]
     if console.is_terminal:
         table = Table(Column("stream", no_wrap=True), "data", "what it is")
         for row in rows:
@@ -131,8 +139,10 @@ def list_streams(args: list[str], console: Console) -> None:
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
         for name, where, about in rows:
             print(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
-    lines = [f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
-             *(f"{', '.join(names)}: {how}" for how, names in ways.items())]
+    lines = [
+        f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
+        *(f"{', '.join(names)}: {how}" for how, names in ways.items()),
+    ]
     console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=not console.is_terminal)
 
 
@@ -163,8 +173,10 @@ def download(args: list[str], console: Console) -> None:
     packages = {name: name for name in PACKAGES}
     packages |= {name: kind.data.package for name, kind in STREAMS.items() if kind.data.package is not None}
     if options.name not in packages:
-        raise BadRequest(f"data download takes one of {', '.join(packages)}, not {options.name}; `droptop data list` "
-                         "tells where other data come from")
+        raise BadRequest(
+            f"data download takes one of {', '.join(packages)}, not {options.name}; `droptop data list` "
+            "tells where other data come from"
+        )
     with bars.shown("bytes") as progress:
         said = fetch(packages[options.name], options.root, progress)
     console.print(said, markup=False, highlight=False, soft_wrap=True)

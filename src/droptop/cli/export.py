@@ -22,8 +22,12 @@ class ExportOptions(TrainedOptions):
     """Replace a file that exists."""
 
     def __post_init__(self) -> None:
-        require(self.out is None or self.out.suffix == f".{self.format}", "out",
-                f"a file that ends in .{self.format} with --format {self.format}", self.out)
+        require(
+            self.out is None or self.out.suffix == f".{self.format}",
+            "out",
+            f"a file that ends in .{self.format} with --format {self.format}",
+            self.out,
+        )
 
 
 def export(args: list[str], console: Console) -> int:
@@ -36,11 +40,20 @@ def export(args: list[str], console: Console) -> int:
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     asked = place.config.options
-    about = {"data": asked.data, "method": asked.method, "debias": asked.debias, "seed": str(place.seed),
-             "step": str(learner.clock["step"])}
+    about = {
+        "data": asked.data,
+        "method": asked.method,
+        "debias": asked.debias,
+        "seed": str(place.seed),
+        "step": str(learner.clock["step"]),
+    }
     path = options.out or place.folder / f"model.{options.format}"
     difference = write(learner, path, about, options.force)
     size, classes = path.stat().st_size / 2**20, int(learner.seen.sum())
-    console.print(f"{path}: {size:.1f} MiB, {classes} classes; its logits are within {difference:.1g} of the learner's",
-                  highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"{path}: {size:.1f} MiB, {classes} classes; its logits are within {difference:.1g} of the learner's",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
     return 0

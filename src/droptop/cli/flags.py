@@ -30,11 +30,15 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
     file = _last(args, "--config")
     written = {} if file is None else read_toml(Path(file))
     if any(isinstance(value, list) for value in written.values()):  # which no option of a run is
-        raise BadRequest(f"--config takes options of one run; {file} has lists, as a study has: "
-                         f"{typed('sweep', str(file), '--out', 'FOLDER')} runs that")
+        raise BadRequest(
+            f"--config takes options of one run; {file} has lists, as a study has: "
+            f"{typed('sweep', str(file), '--out', 'FOLDER')} runs that"
+        )
     written.pop("command", None)
-    chosen = {name: _last(args, f"--{name}") or str(written.get(name, default))
-              for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))}
+    chosen = {
+        name: _last(args, f"--{name}") or str(written.get(name, default))
+        for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))
+    }
     base = defaults(chosen["data"], chosen["method"], chosen["debias"])
     tokens = [token for path, value in written.items() for token in as_tokens(path, value, base, f"{file}: ")]
     config, out = _second_pass(command, base, tokens + _canonical(args, base))
@@ -78,8 +82,11 @@ def _switched(name: str, base: Config) -> tuple[str, bool]:
 
 def _last(args: list[str], flag: str) -> str | None:
     """The last value given for a flag, as `--flag value` or `--flag=value`."""
-    values = [after if token == flag else token.partition("=")[2] for token, after in pairwise([*args, ""])
-              if token.partition("=")[0] == flag]
+    values = [
+        after if token == flag else token.partition("=")[2]
+        for token, after in pairwise([*args, ""])
+        if token.partition("=")[0] == flag
+    ]
     if args and args[-1] == flag:
         raise BadRequest(f"{flag} takes a value")
     return values[-1] if values else None
@@ -101,12 +108,18 @@ def as_tokens(name: str, value: Any, config: Config, where: str = "") -> list[st
 
 
 def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path]:
-    sections = [(field.name, value) for field in dataclasses.fields(base)
-                if (value := getattr(base, field.name)) is not None]
-    where = [("out", Annotated[Path, arg(help="Folder for the results, new or empty.")]),
-             ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None)]
-    request_type = dataclasses.make_dataclass("Request", where + [
-        (name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections])
+    sections = [
+        (field.name, value) for field in dataclasses.fields(base) if (value := getattr(base, field.name)) is not None
+    ]
+    where = [
+        ("out", Annotated[Path, arg(help="Folder for the results, new or empty.")]),
+        ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None),
+    ]
+    request_type = dataclasses.make_dataclass(
+        "Request",
+        where
+        + [(name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections],
+    )
     streams = "\n".join(f"  {name:30} {about}" for name, about in known_names().items())
     known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(DEBIAS)}"
     parsed: Any = read(request_type, tokens, f"droptop {command}", known)

@@ -74,8 +74,11 @@ class PaperOptions(EngineOptions):
     def given(self, args: list[str]) -> dict[str, Any]:
         """What was said, as words and numbers; only the arguments tell --no-quick from nothing said."""
         of_this_call = {"run", *EngineOptions.__dataclass_fields__}
-        said = {name: value for name, value in vars(self).items()
-                if name not in of_this_call and value is not None and (value is not False or f"--no-{name}" in args)}
+        said = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in of_this_call and value is not None and (value is not False or f"--no-{name}" in args)
+        }
         return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in said.items()}
 
 
@@ -111,15 +114,21 @@ def paper(args: list[str], console: Console) -> int:
         for table in write.tables(exhibits):
             wide.print(table)
         if order.scope.quick:
-            console.print("a quick look: small nets and a few steps, whose figures say nothing about the paper's",
-                          highlight=False, markup=False, soft_wrap=True)
+            console.print(
+                "a quick look: small nets and a few steps, whose figures say nothing about the paper's",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
         console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
         print(f"droptop: interrupted; {typed('paper', recipe.name, '--out', options.out)} continues", file=sys.stderr)
         return 130
     if found.missing and options.run:
-        print(f"droptop: {found.missing} cells failed or are not done; {typed('status', options.out)} says why",
-              file=sys.stderr)
+        print(
+            f"droptop: {found.missing} cells failed or are not done; {typed('status', options.out)} says why",
+            file=sys.stderr,
+        )
         return 1
     return 0
 
@@ -142,8 +151,12 @@ def show_list(options: ListOptions, console: Console) -> int:
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row in rows:
             print("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
-    console.print("every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data "
-                  "or weights", markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        "every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data or weights",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0
 
 

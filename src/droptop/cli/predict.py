@@ -120,10 +120,13 @@ def answered(trained: "Trained", files: list[Path], options: PredictOptions) -> 
 
 def show(answers: list[Answer], trained: "Trained", console: Console) -> None:
     learner, (config, _, seed) = trained.learner, trained.place
-    title = (f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "
-             f"{int(learner.seen.sum())} classes")
-    table = Table("file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []),
-                  title=Text(title))
+    title = (
+        f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "
+        f"{int(learner.seen.sum())} classes"
+    )
+    table = Table(
+        "file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []), title=Text(title)
+    )
     for file, ((name, confidence), *others) in answers:
         after = [", ".join(f"{other} {percent(share)}" for other, share in others)] if others else []
         table.add_row(Text(str(file), overflow="fold"), Text(name), percent(confidence), *map(Text, after))

@@ -30,8 +30,12 @@ class ReportOptions:
     """Port to serve it on; a free one unless told."""
 
     def __post_init__(self) -> None:
-        require(self.port is None or (self.watch and 1 <= self.port <= 65535), "port",
-                "a number from 1 to 65535, and --watch beside it", self.port)
+        require(
+            self.port is None or (self.watch and 1 <= self.port <= 65535),
+            "port",
+            "a number from 1 to 65535, and --watch beside it",
+            self.port,
+        )
         require(self.out is None or not self.watch, "out", "a file to write, which --watch does not", self.out)
 
 
@@ -92,6 +96,9 @@ def flags_of(config: Config) -> list[str]:
     base = defaults(options.data, options.method, options.debias) if known else config
     usual = flatten(base) if known else named
     idle = ("stream.tasks", "stream.class_order") if config.stream.split else ()  # nor are they taken beside it
-    others = {path: value for path, value in flatten(config).items()
-              if value not in (None, usual.get(path)) and path not in idle}
+    others = {
+        path: value
+        for path, value in flatten(config).items()
+        if value not in (None, usual.get(path)) and path not in idle
+    }
     return [token for path, value in (named | others).items() for token in flags.as_tokens(path, value, base)]

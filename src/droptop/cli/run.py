@@ -58,8 +58,12 @@ def serve(command: Command, config: Config, out: Path, fresh: bool, console: Con
     else:
         console.print(tables.run_table(result))
     pictures = f", pictures in {out / 'figures'}" if (out / "figures").is_dir() else ""
-    console.print(f"results in {out}{pictures}; {typed('report', out)} makes one page of them", highlight=False,
-                  markup=False, soft_wrap=True)
+    console.print(
+        f"results in {out}{pictures}; {typed('report', out)} makes one page of them",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
     return 0
 
 

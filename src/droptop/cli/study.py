@@ -61,8 +61,9 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(EngineOptions):
-    study: Annotated[Positional[Path | None], arg(metavar="STUDY.toml",
-                                                  help="The grid; unless told, the one the folder holds.")] = None
+    study: Annotated[
+        Positional[Path | None], arg(metavar="STUDY.toml", help="The grid; unless told, the one the folder holds.")
+    ] = None
 
 
 def sweep(args: list[str], console: Console) -> int:
@@ -75,11 +76,19 @@ def sweep(args: list[str], console: Console) -> int:
         how = f"; {typed('sweep', '--out', options.out)} continues" if begun else ""
         print(f"droptop: interrupted{how}", file=sys.stderr)
         return 130
-    console.print(f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
-                  "they found", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
+        "they found",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
     if counts["failed"] or counts["waiting"]:
-        print(f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
-              f"{typed('status', options.out)} says why", file=sys.stderr)
+        print(
+            f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
+            f"{typed('status', options.out)} says why",
+            file=sys.stderr,
+        )
         return 1
     return 0
 
@@ -89,9 +98,17 @@ class Watch:
 
     def __init__(self, console: Console) -> None:
         self.live = console.is_terminal
-        self.bars = Bars(TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"),
-                         TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console,
-                         disable=not self.live)
+        self.bars = Bars(
+            TextColumn("cells"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not self.live,
+        )
         self.bar, self.total = self.bars.add_task("", total=None), 0
 
     def __enter__(self) -> "Watch":
@@ -133,8 +150,15 @@ def status(args: list[str], console: Console) -> int:
     for run, arm in arms(command, config, folder).items():
         for seed in arm.seeds:
             place = seed_folder(run, seed)
-            state = ("done" if whole_result(run, seed) else "running" if is_locked(place) else
-                     "stopped" if (place / "metrics.jsonl").exists() else "waiting")
+            state = (
+                "done"
+                if whole_result(run, seed)
+                else "running"
+                if is_locked(place)
+                else "stopped"
+                if (place / "metrics.jsonl").exists()
+                else "waiting"
+            )
             table.add_row(arm.options.debias, str(seed), state, str(steps_of(place / "metrics.jsonl") or "-"))
     console.print(table)
     return 0
@@ -153,8 +177,10 @@ def study_status(folder: Path, console: Console) -> int:
     cells = study.asked(folder)
     running = set(index.running()) & set(cells)
     counts, held, pace = index.counts(set(cells) - running), is_locked(folder, study.HELD), index.pace()
-    say = [f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting']} waiting, {counts['failed']} "
-           f"failed{'' if held else '; no sweep is at work'}"]
+    say = [
+        f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting']} waiting, {counts['failed']} "
+        f"failed{'' if held else '; no sweep is at work'}"
+    ]
     if held and pace is not None:
         left = timedelta(seconds=round(pace * (counts["waiting"] + len(running))))
         say.append(f"about {left} left at the pace of the last cells")
@@ -165,8 +191,10 @@ def study_status(folder: Path, console: Console) -> int:
         if cell not in cells:
             continue
         why = error.strip().splitlines()[-1]
-        say.append(f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
-                   "/failed.json)")
+        say.append(
+            f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
+            "/failed.json)"
+        )
     console.print("\n".join(say), highlight=False, markup=False, soft_wrap=True)
     return 0
 
@@ -191,12 +219,18 @@ def results(args: list[str], console: Console) -> int:
     options = flags.read(ResultsOptions, args, "droptop results", "what a study found")
     if not (options.folder / "study.toml").is_file():
         shown = f"; {typed('report', options.folder)} shows a run or comparison"
-        raise BadRequest(f"{options.folder} is no study: it has no study.toml"
-                         f"{shown if (options.folder / 'config.toml').is_file() else ''}")
+        raise BadRequest(
+            f"{options.folder} is no study: it has no study.toml"
+            f"{shown if (options.folder / 'config.toml').is_file() else ''}"
+        )
     by, figures = names(options.by), names(options.figures)
     if options.export is not None:
-        require(options.export.parent.is_dir() and not options.export.is_dir(), "export",
-                "a file in an existing folder", options.export)
+        require(
+            options.export.parent.is_dir() and not options.export.is_dir(),
+            "export",
+            "a file in an existing folder",
+            options.export,
+        )
         require(options.export.suffix in (".csv", ".parquet"), "export", "a .csv or .parquet file", options.export)
     cells = set(study.asked(options.folder))
     index = Index(options.folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
@@ -208,8 +242,12 @@ def results(args: list[str], console: Console) -> int:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
     console.print(tables.study_table(found, by))
     if varied := also_varied(values, by):
-        console.print(f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
-                      highlight=False, markup=False, soft_wrap=True)
+        console.print(
+            f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
     if options.export is not None:
         export(found, options.export)
         console.print(f"{len(found)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)

@@ -121,6 +121,11 @@ class Intensity(nn.Module):
             self.candidates.copy_(self.around(self.kappa))
         else:
             onwards_down, onwards_up = down * self.config.alpha, (up / self.config.alpha).clamp(max=self.gamma)
-            self.candidates.copy_(torch.where(decrease, torch.stack([onwards_down, down]),
-                                  torch.where(increase, torch.stack([up, onwards_up]), self.candidates)))
+            self.candidates.copy_(
+                torch.where(
+                    decrease,
+                    torch.stack([onwards_down, down]),
+                    torch.where(increase, torch.stack([up, onwards_up]), self.candidates),
+                )
+            )
         self.entries.masked_fill_(full, 0)

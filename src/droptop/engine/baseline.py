@@ -49,8 +49,9 @@ class Pictures(Dataset[tuple[Tensor, Tensor, int]]):
         return self.transform(image), self.raw[index], self.labels[index]
 
 
-def plain_er(model: nn.Module, stream: Stream, device: str, lr: float, memory: int, memory_batch: int,
-             augment: bool) -> Iterator[float]:
+def plain_er(
+    model: nn.Module, stream: Stream, device: str, lr: float, memory: int, memory_batch: int, augment: bool
+) -> Iterator[float]:
     """Trains for ever; gives the loss of every step."""
     model = model.to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr)
@@ -73,6 +74,6 @@ def plain_er(model: nn.Module, stream: Stream, device: str, lr: float, memory: i
             for image, label in zip(raw, y.tolist()):
                 place = len(held) if len(held) < memory else random.randint(0, seen)
                 if place < memory:
-                    held[place:place + 1] = [(image, label)]
+                    held[place : place + 1] = [(image, label)]
                 seen += 1
             yield loss.item()

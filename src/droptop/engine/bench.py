@@ -29,8 +29,16 @@ WARM_UP = 2  # laps
 CYCLES = 2_000_000_000  # of a GPU in a second, or more
 
 
-def measure(data: str, methods: list[str], debias: str, seeds: list[int], engines: Sequence[Engine], steps: int,
-            options: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
+def measure(
+    data: str,
+    methods: list[str],
+    debias: str,
+    seeds: list[int],
+    engines: Sequence[Engine],
+    steps: int,
+    options: dict[str, Any],
+    tell: Callable[[dict[str, Any]], None],
+) -> None:
     """Tells a row for every method, arm, engine and number of seeds; the shares of a step come into it later."""
     prepare(options["device"], deterministic=False)
     for method, arm in itertools.product(methods, ("none", debias)):
@@ -74,9 +82,14 @@ def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterat
             lap(flying)
         laps = [1000 * lap(flying) / LAP / count for _ in range(max(2, steps // LAP))]
         peak = torch.cuda.max_memory_reserved() - before if on_gpu else None
-        yield {"seeds": count, "ms": statistics.fmean(laps), "ms_error": statistics.stdev(laps) / len(laps) ** 0.5,
-               "steps_per_second": 1000 / statistics.fmean(laps), "ready_seconds": ready,
-               "memory_mib": None if peak is None else round(peak / 2**20)}
+        yield {
+            "seeds": count,
+            "ms": statistics.fmean(laps),
+            "ms_error": statistics.stdev(laps) / len(laps) ** 0.5,
+            "steps_per_second": 1000 / statistics.fmean(laps),
+            "ready_seconds": ready,
+            "memory_mib": None if peak is None else round(peak / 2**20),
+        }
 
 
 def lap(flying: "list[Runner]") -> float:
@@ -133,8 +146,15 @@ def baseline(data: str, steps: int, options: dict[str, Any]) -> dict[str, Any]:
     config = configure(data, "er", "none", **known)
     stream, learner = build_stream(config, 0), config.learner
     model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), 0)
-    loop = plain_er(model, stream, config.options.device, learner.lr, learner.memory, learner.memory_batch,
-                    learner.augment != "none")
+    loop = plain_er(
+        model,
+        stream,
+        config.options.device,
+        learner.lr,
+        learner.memory,
+        learner.memory_batch,
+        learner.augment != "none",
+    )
     for _ in itertools.islice(loop, -(-learner.memory // stream.config.batch) + WARM_UP):  # until its memory is full
         pass
     laps = []
@@ -143,8 +163,15 @@ def baseline(data: str, steps: int, options: dict[str, Any]) -> dict[str, Any]:
         for _ in itertools.islice(loop, LAP):
             pass
         laps.append(1000 * (time.perf_counter() - started) / LAP)
-    return {"method": "er", "debias": "none", "engine": "plain loop", "seeds": 1, "ms": statistics.fmean(laps),
-            "ms_error": statistics.stdev(laps) / len(laps) ** 0.5, "steps_per_second": 1000 / statistics.fmean(laps)}
+    return {
+        "method": "er",
+        "debias": "none",
+        "engine": "plain loop",
+        "seeds": 1,
+        "ms": statistics.fmean(laps),
+        "ms_error": statistics.stdev(laps) / len(laps) ** 0.5,
+        "steps_per_second": 1000 / statistics.fmean(laps),
+    }
 
 
 # -- Where the time of a step goes ------------------------------------------------------------------------------------
@@ -179,8 +206,15 @@ class Watch:
         self.stack: list[str] = []
         self.marks: list[tuple[str, Any, Any]] = []  # what begins, when what was before it ended, when it began
         self.spent: dict[str, float] = {}
-        for name, part in (("retrieve", "memory"), ("remember", "memory"), ("prepare", "images"), ("query", "query"),
-                           ("forward", "forward"), ("update", "backward"), ("probe", "probe")):
+        for name, part in (
+            ("retrieve", "memory"),
+            ("remember", "memory"),
+            ("prepare", "images"),
+            ("query", "query"),
+            ("forward", "forward"),
+            ("update", "backward"),
+            ("probe", "probe"),
+        ):
             if hasattr(learner, name):  # only some have queries
                 setattr(learner, name, self.timed(getattr(learner, name), part))
         if learner.debias is not None:
@@ -195,6 +229,7 @@ class Watch:
                 return function(*args, **options)
             finally:
                 self.enter(None)
+
         return run
 
     def attention(self, trunk: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,8 +19,9 @@ def build_stream(config: Config, seed: int) -> Stream:
     return find(options.data).build(config.stream, seed, options.limit, options.root)
 
 
-def build_learner(config: Config, stream: Stream | Spec, seed: int, model: nets.Backbone | None = None,
-                  device: str | None = None) -> Learner:
+def build_learner(
+    config: Config, stream: Stream | Spec, seed: int, model: nets.Backbone | None = None, device: str | None = None
+) -> Learner:
     """A learner for a stream or, where nobody knows of tasks, for images of some spec; elsewhere if told."""
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
     options.check_machine()
@@ -47,9 +48,19 @@ def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
     return build_stream(configure(data, **options), seed)
 
 
-def make_learner(method: str, stream: Stream | Spec, debias: str = "droptop", seed: int = 0, *,
-                 model: nn.Module | None = None, first: str | None = None, last: str | None = None,
-                 grid: tuple[int, int] | None = None, channels_last: bool | None = None, **options: Any) -> Learner:
+def make_learner(
+    method: str,
+    stream: Stream | Spec,
+    debias: str = "droptop",
+    seed: int = 0,
+    *,
+    model: nn.Module | None = None,
+    first: str | None = None,
+    last: str | None = None,
+    grid: tuple[int, int] | None = None,
+    channels_last: bool | None = None,
+    **options: Any,
+) -> Learner:
     """A learner by name, for a stream, built in or your own, or for images of a spec alone: `make_learner("er", stream,
     debias="none", lr=0.1)`.
 
@@ -77,8 +88,9 @@ def check_own(config: Config, options: dict[str, Any]) -> None:
     paths = [resolve(name, config) for name in options]
     for path in paths:
         if path.startswith("net.") or path in ("weights", "compile", "precision"):
-            raise BadRequest(f"--{path.rpartition('.')[2]} is for nets that droptop builds, not for a model that it is "
-                             "given")
+            raise BadRequest(
+                f"--{path.rpartition('.')[2]} is for nets that droptop builds, not for a model that it is given"
+            )
 
 
 def kind_of(stream: Stream | Spec) -> StreamKind:

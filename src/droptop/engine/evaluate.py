@@ -71,8 +71,10 @@ def tallies(answers: Answers, classes: int) -> Evaluation:
     labels, correct, follow = answers.labels, answers.predicted == answers.labels, answers.follows
     if follow is None:
         return {"all": _tally(labels, correct, classes)}
-    return {name: _tally(labels[chosen], correct[chosen], classes)
-            for name, chosen in (("follow", follow), ("contradict", ~follow))}
+    return {
+        name: _tally(labels[chosen], correct[chosen], classes)
+        for name, chosen in (("follow", follow), ("contradict", ~follow))
+    }
 
 
 def confusion(answers: Answers, classes: int) -> Tensor:
@@ -82,5 +84,7 @@ def confusion(answers: Answers, classes: int) -> Tensor:
 
 
 def _tally(labels: Tensor, correct: Tensor, classes: int) -> Tally:
-    return {"n": torch.bincount(labels, minlength=classes).tolist(),
-            "correct": torch.bincount(labels[correct], minlength=classes).tolist()}
+    return {
+        "n": torch.bincount(labels, minlength=classes).tolist(),
+        "correct": torch.bincount(labels[correct], minlength=classes).tolist(),
+    }

@@ -68,8 +68,10 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
                 given = write(net, inputs, beside, metadata(learner, kind) | (about or {}))
             difference = ((given - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
             if not difference <= TOLERANCE:
-                raise DroptopError(f"{path} was not written: its logits differ from the learner's by {difference:.2g}, "
-                                   f"more than {TOLERANCE:g}")
+                raise DroptopError(
+                    f"{path} was not written: its logits differ from the learner's by {difference:.2g}, "
+                    f"more than {TOLERANCE:g}"
+                )
             beside.replace(path)
     except OSError as error:
         raise BadRequest(f"{path}: {error.strerror or error}") from None
@@ -135,12 +137,19 @@ def metadata(learner: Learner, kind: str) -> dict[str, str]:
     spec, raw = learner.spec, learner.spec.dtype == torch.uint8
     seen = [spec.classes[label] for label in learner.seen.nonzero()[:, 0].tolist()]
     if kind == "safetensors":
-        own = {"classes": json.dumps(spec.classes), "seen": json.dumps(seen), "mean": json.dumps(spec.mean),
-               "std": json.dumps(spec.std)}
+        own = {
+            "classes": json.dumps(spec.classes),
+            "seen": json.dumps(seen),
+            "mean": json.dumps(spec.mean),
+            "std": json.dumps(spec.std),
+        }
     else:
         shape = " x ".join(map(str, spec.shape))
-        own = {"classes": json.dumps(seen), "output": "logits: float32, N x classes",
-               "input": f"images: float32, N x {shape}, {'pixels in 0..1, not normalised' if raw else 'as trained on'}"}
+        own = {
+            "classes": json.dumps(seen),
+            "output": "logits: float32, N x classes",
+            "input": f"images: float32, N x {shape}, {'pixels in 0..1, not normalised' if raw else 'as trained on'}",
+        }
     return own | {"droptop": __version__}
 
 
@@ -153,15 +162,23 @@ def write_onnx(net: Exported, images: Tensor, path: Path, about: dict[str, str])
         import onnxscript  # noqa: F401  (torch.onnx needs it)
     except ImportError as error:
         raise BadRequest(f"--format onnx takes {error.name}: pip install 'droptop[export]'") from None
-    program = torch.onnx.export(traced(net, images), (), dynamo=True, verbose=False, external_data=False,
-                                input_names=["images"], output_names=["logits"],
-                                dynamic_shapes={"images": {0: "batch"}})
+    program = torch.onnx.export(
+        traced(net, images),
+        (),
+        dynamo=True,
+        verbose=False,
+        external_data=False,
+        input_names=["images"],
+        output_names=["logits"],
+        dynamic_shapes={"images": {0: "batch"}},
+    )
     assert program is not None
     program.model.metadata_props.update(about)
     program.save(path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return torch.cat([torch.from_numpy(session.run(["logits"], {"images": part.numpy()})[0])
-                      for part in odd_parts(images)])
+    return torch.cat(
+        [torch.from_numpy(session.run(["logits"], {"images": part.numpy()})[0]) for part in odd_parts(images)]
+    )
 
 
 def write_pt2(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
@@ -173,8 +190,11 @@ def write_pt2(net: Exported, images: Tensor, path: Path, about: dict[str, str]) 
 def write_safetensors(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
     inner = "net." if isinstance(net.model, Adapted) else "vit."
     names = {name: name.removeprefix(inner).replace("head.layer.", "head.") for name in net.model.state_dict()}
-    save_file({names[name]: value.contiguous() for name, value in net.model.state_dict().items()}, path,
-              about | {"format": "pt"})
+    save_file(
+        {names[name]: value.contiguous() for name, value in net.model.state_dict().items()},
+        path,
+        about | {"format": "pt"},
+    )
     found, fresh = load_file(path), copy.deepcopy(net)
     for name, value in fresh.model.state_dict().items():
         value.copy_(found[names[name]])
@@ -182,7 +202,10 @@ def write_safetensors(net: Exported, images: Tensor, path: Path, about: dict[str
 
 
 WRITERS: dict[str, Callable[[Exported, Tensor, Path, dict[str, str]], Tensor]] = {
-    "onnx": write_onnx, "safetensors": write_safetensors, "pt2": write_pt2}
+    "onnx": write_onnx,
+    "safetensors": write_safetensors,
+    "pt2": write_pt2,
+}
 
 
 def traced(net: Exported, images: Tensor) -> Any:
@@ -191,8 +214,9 @@ def traced(net: Exported, images: Tensor) -> Any:
         return torch.export.export(net, (images,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}})
     except Exception as error:  # whatever torch stumbles over in a method of somebody's own
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DroptopError(f"this net does not export; --format safetensors takes its weights alone ({reason})"
-                           ) from error
+        raise DroptopError(
+            f"this net does not export; --format safetensors takes its weights alone ({reason})"
+        ) from error
 
 
 def odd_parts(images: Tensor) -> Iterator[Tensor]:
@@ -206,8 +230,11 @@ def quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), \
-                contextlib.redirect_stderr(io.StringIO()):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:

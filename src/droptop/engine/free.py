@@ -1,13 +1,13 @@
 """Learning without tasks: from any iterable of `(x, y)` batches, measured every so many samples.
 
-    import torch, droptop
+import torch, droptop
 
-    spec = droptop.Spec((3, 32, 32), classes=("cat", "dog", "owl"))
-    learner = droptop.make_learner("er", spec, memory=200, width=8)
-    test = droptop.Samples(torch.randint(0, 256, (90, 3, 32, 32), dtype=torch.uint8), torch.arange(90) % 3)
-    batches = ((test.x[n:n + 10], test.y[n:n + 10]) for n in range(0, 90, 10))  # or a DataLoader, or a socket
-    history = droptop.learn(learner, batches, {"test": test}, every=30)
-    print(history.samples, history.accuracy("test"), history.anytime("test"))
+spec = droptop.Spec((3, 32, 32), classes=("cat", "dog", "owl"))
+learner = droptop.make_learner("er", spec, memory=200, width=8)
+test = droptop.Samples(torch.randint(0, 256, (90, 3, 32, 32), dtype=torch.uint8), torch.arange(90) % 3)
+batches = ((test.x[n:n + 10], test.y[n:n + 10]) for n in range(0, 90, 10))  # or a DataLoader, or a socket
+history = droptop.learn(learner, batches, {"test": test}, every=30)
+print(history.samples, history.accuracy("test"), history.anytime("test"))
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,8 +31,10 @@ class History:
     def accuracy(self, test: str) -> list[float]:
         """Percent right over the classes seen by then, at each measurement; NaN where the test set has none of them."""
         if test not in self.evaluations:
-            raise BadRequest(f"there is no test set {test}; there are {', '.join(self.evaluations) or 'none'}"
-                             f"{meant(str(test), self.evaluations)}")
+            raise BadRequest(
+                f"there is no test set {test}; there are {', '.join(self.evaluations) or 'none'}"
+                f"{meant(str(test), self.evaluations)}"
+            )
         return [accuracy(groups) for groups in self.evaluations[test]]
 
     def anytime(self, test: str) -> float:

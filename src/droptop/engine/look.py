@@ -73,5 +73,4 @@ def attended(learner: Learner, samples: Samples, seed: int) -> dict[str, Tensor]
     noise = torch.rand(attention.shape, generator=generator(seed, "look")).to(learner.device)
     kappa = debias.intensity.kappa[debias.intensity.group(samples.y.to(learner.device))]
     mask = debias.mask(attention, kappa, torch.full_like(kappa, 0.5), noise)
-    return {"attention": attention if debias.looks else fuse(first, last),
-            "dropped": (mask < 1).to(torch.uint8)}
+    return {"attention": attention if debias.looks else fuse(first, last), "dropped": (mask < 1).to(torch.uint8)}

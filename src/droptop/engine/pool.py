@@ -74,9 +74,16 @@ def serve(pipe: Connection, stop: threading.Event) -> None:
         jobs, patient = order
         options = jobs[0].config.options
         prepare(options.device, options.deterministic)
-        runs = [job.kind(job.config, job.run, job.seed, Reporter(pipe, number),
-                         warn=lambda text, number=number: pipe.send(("note", number, text)))
-                for number, job in enumerate(jobs)]
+        runs = [
+            job.kind(
+                job.config,
+                job.run,
+                job.seed,
+                Reporter(pipe, number),
+                warn=lambda text, number=number: pipe.send(("note", number, text)),
+            )
+            for number, job in enumerate(jobs)
+        ]
 
         def spoiled(run: SeedRun, error: Exception, runs: list[SeedRun] = runs, jobs: Sequence[Job] = jobs) -> None:
             forget()  # it may be what was in the folder
@@ -119,8 +126,10 @@ class Failure:
     @classmethod
     def of_death(cls, job: Job, exitcode: int | None) -> "Failure":
         if exitcode == UNGUARDED:
-            why = ('runs are started under `if __name__ == "__main__":`, since seeds run in processes that import the '
-                   "same file")
+            why = (
+                'runs are started under `if __name__ == "__main__":`, since seeds run in processes that import the '
+                "same file"
+            )
             return cls(BadRequest, why, why)
         why = f"{job.name}: its process died (exit code {exitcode})"
         return cls(WorkerDied, why, why)
@@ -269,8 +278,12 @@ class Pool:
             worker.process.join()
 
 
-def run_jobs(jobs: Sequence[Job], listener: Listener, threads: int,
-             cores: Callable[[], int] = lambda: len(os.sched_getaffinity(0))) -> None:
+def run_jobs(
+    jobs: Sequence[Job],
+    listener: Listener,
+    threads: int,
+    cores: Callable[[], int] = lambda: len(os.sched_getaffinity(0)),
+) -> None:
     """Runs every job; raises what stopped them, after everybody has saved and ended."""
     # A GPU is shared best within one process; processes of a CPU take one job each.
     on_gpu = jobs[0].config.options.device == "cuda"

@@ -75,8 +75,9 @@ def load(out: Path) -> tuple[Command, Config]:
     if command not in ("run", "compare"):
         raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
     if own.is_file(str(options.get("method"))) and not Path(str(options["method"])).is_absolute():
-        raise BadRequest(f"{out / 'config.toml'} takes an absolute path for a method that is a file, not "
-                         f"{options['method']}")
+        raise BadRequest(
+            f"{out / 'config.toml'} takes an absolute path for a method that is a file, not {options['method']}"
+        )
     paths = {"root": Path(str(options["root"]))} if "root" in options else {}
     data, method, debias = (str(options.pop(name, None)) for name in ("data", "method", "debias"))
     return command, override(read_anywhere(data, method, debias, options), options | paths)
@@ -87,11 +88,17 @@ def read_anywhere(data: str, method: str, debias: str, noted: dict[str, Any]) ->
     if own.is_there(method):
         return defaults(data, method, debias)
     base = defaults(data, "er", debias)
-    of_net, of_learner = ({path.partition(".")[2]: value for path, value in noted.items() if path.startswith(section)}
-                          for section in ("net.", "learner."))
+    of_net, of_learner = (
+        {path.partition(".")[2]: value for path, value in noted.items() if path.startswith(section)}
+        for section in ("net.", "learner.")
+    )
     is_vit = bool(of_net.keys() - NetConfig.__dataclass_fields__)
-    return replace(base, options=replace(base.options, method=method), learner=with_more(LearnerConfig, of_learner),
-                   net=with_more(ViTConfig, of_net) if is_vit else with_more(NetConfig, of_net))
+    return replace(
+        base,
+        options=replace(base.options, method=method),
+        learner=with_more(LearnerConfig, of_learner),
+        net=with_more(ViTConfig, of_net) if is_vit else with_more(NetConfig, of_net),
+    )
 
 
 def with_more(kind: type[T], options: dict[str, Any]) -> T:
@@ -139,8 +146,7 @@ def execute(command: Command, config: Config, out: Path, listener: Listener) -> 
             note_environment(place, asked, unfinished, note, behind)
         for place, asked in places.items():  # not before all of them are found to be what they were
             folder.keep(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
-    jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items()
-            if not folder.is_done(run, seed)]
+    jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items() if not folder.is_done(run, seed)]
     if jobs:
         run_jobs(jobs, listener, config.options.threads)
     summaries = {run / "summary.json": folder.summarise(arm, run) for run, arm in runs.items()}
@@ -172,8 +178,13 @@ def ignore(text: str) -> None:
     pass
 
 
-def note_environment(run: Path, config: Config, unfinished: bool = True, note: Callable[[str], None] = ignore,
-                     behind: Callable[[str | None, str, str], dict[str, str | None]] = files_behind) -> None:
+def note_environment(
+    run: Path,
+    config: Config,
+    unfinished: bool = True,
+    note: Callable[[str], None] = ignore,
+    behind: Callable[[str | None, str, str], dict[str, str | None]] = files_behind,
+) -> None:
     """Writes environment.json or, where there is more to run and something has changed since, adds to it and tells;
     another configuration, other weights, or another method or other images in the same place are refused."""
     path, options = run / "environment.json", config.options
@@ -188,15 +199,19 @@ def note_environment(run: Path, config: Config, unfinished: bool = True, note: C
         raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
     for name, value in files.items():
         if value is not None and before.get(name, value) != value:
-            raise BadRequest(f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another; "
-                             "take a new folder for it")
+            raise BadRequest(
+                f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another; "
+                "take a new folder for it"
+            )
     if not config.was_asked(before):
         raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")
     noted = ("python", "machine", "versions", "device_name", "commit")
     changed = {name: now[name] for name in noted if before.get(name) != now[name]}
     if unfinished and changed:
-        note(f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of an "
-             "uninterrupted one")
+        note(
+            f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of an "
+            "uninterrupted one"
+        )
         if changed not in before.setdefault("later", []):
             before["later"].append(changed)
             folder.write_json(path, before)

@@ -23,6 +23,7 @@ def deaf() -> Iterator[None]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """SIGTERM ends the command as Ctrl-C does."""
+
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 

@@ -48,8 +48,10 @@ class Log:
         """Waits for the device; gives the first `count` records and starts over."""
         rows = self.rows[:count].tolist()
         self.next.zero_()
-        return [Record(loss, finite == 1, None if share != share else {"share": share, "chance": chance}, kappa)
-                for loss, finite, share, chance, *kappa in rows]
+        return [
+            Record(loss, finite == 1, None if share != share else {"share": share, "chance": chance}, kappa)
+            for loss, finite, share, chance, *kappa in rows
+        ]
 
 
 class Steps:
@@ -100,6 +102,7 @@ class Steps:
     def to_device(self, batch: Batch) -> Batch:
         if batch.x.device.type == self.learner.device.type:
             return batch
+
         def moved(part: Tensor) -> Tensor:
             return part.pin_memory().to(self.learner.device, non_blocking=True)
 

@@ -33,8 +33,14 @@ class Together:
     """Where one fails, the others save what they have and end before its error is raised; unless somebody is to be told
     of those that are `spoiled` by a fault of their own, and the others go on."""
 
-    def __init__(self, runs: Sequence[SeedRun], device: str, stop: Callable[[], bool] = lambda: False,
-                 most: int | None = None, spoiled: Callable[[SeedRun, Exception], None] | None = None) -> None:
+    def __init__(
+        self,
+        runs: Sequence[SeedRun],
+        device: str,
+        stop: Callable[[], bool] = lambda: False,
+        most: int | None = None,
+        spoiled: Callable[[SeedRun, Exception], None] | None = None,
+    ) -> None:
         self.stop, self.spoiled = stop, spoiled
         self.waiting, self.flying = list(runs), list[Flight]()
         self.device, self.on_gpu = device, device == "cuda"

@@ -93,8 +93,15 @@ def middle(stream: Stream, task: int) -> int:
 class SeedRun:
     """Trains one seed. `stop` is asked after every block; `report` and `warn` are told what a person might read."""
 
-    def __init__(self, config: Config, run: Path, seed: int, report: Callable[[Progress], None],
-                 stop: Callable[[], bool] = lambda: False, warn: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        run: Path,
+        seed: int,
+        report: Callable[[Progress], None],
+        stop: Callable[[], bool] = lambda: False,
+        warn: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self.config, self.run, self.seed = config, run, seed
         self.report, self.stop, self.warn = report, stop, warn
         self.folder = seed_folder(run, seed)
@@ -160,8 +167,10 @@ class SeedRun:
             for batch, record in zip(range(block.start, block.stop), steps.read()):
                 step += 1
                 if not record.finite:
-                    raise Diverged(f"{self.name}: task {block.task}, batch {batch}: the {wrong(record.loss)} at step "
-                                   f"{step}; try a lower --lr")
+                    raise Diverged(
+                        f"{self.name}: task {block.task}, batch {batch}: the {wrong(record.loss)} at step "
+                        f"{step}; try a lower --lr"
+                    )
                 ended = batch + 1 == stream.steps(block.task)
                 line = self.line(step, block.task, record, kappa)
                 if batch + 1 == block.stop:
@@ -206,8 +215,9 @@ class SeedRun:
             found |= {"task_end": True, **learner.report()}
             if classes <= MOST_CONFUSED:
                 counts = {name: confusion(own, classes) for name, own in answers.items()}
-                write_moment(self.folder / "confusion", step, task, counts, classes=stream.spec.classes,
-                             tasks=stream.tasks)
+                write_moment(
+                    self.folder / "confusion", step, task, counts, classes=stream.spec.classes, tasks=stream.tasks
+                )
         return found
 
     def onlooker(self, stream: Stream) -> Onlooker | None:
@@ -222,8 +232,12 @@ class SeedRun:
         """Writes a checkpoint, or has it written while a GPU works on; gives the seconds that it takes, or that the
         last one took to be written."""
         started = time.monotonic()
-        about = {"config": self.config.fingerprint(), "seed": self.seed, "position": list(position),
-                 "metrics": self.metrics.mark()}
+        about = {
+            "config": self.config.fingerprint(),
+            "seed": self.seed,
+            "position": list(position),
+            "metrics": self.metrics.mark(),
+        }
         name = checkpoint.step_name(learner.clock["step"])
         if not self.beside(learner):
             return timed(checkpoint.write, self.checkpoints, name, learner.state_dict(), about)

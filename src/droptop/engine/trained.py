@@ -46,8 +46,9 @@ class Trained(NamedTuple):
     notes: list[str]  # what a person should know of it
 
 
-def load_learner(run: str | Path, arm: str | None = None, seed: int | None = None, *, device: str = "cpu",
-                 weights: str | None = None) -> Learner:
+def load_learner(
+    run: str | Path, arm: str | None = None, seed: int | None = None, *, device: str = "cpu", weights: str | None = None
+) -> Learner:
     """The learner of a run, a comparison (its debiased arm unless told) or a seed's own folder, as its newest whole
     checkpoint has it; of the first seed unless told. `weights` names a prompt learner's frozen weights where they are
     not where its run found them. On a device of another kind its generators begin anew."""
@@ -72,15 +73,17 @@ def find_place(run: Path, arm: str | None = None, seed: int | None = None) -> Pl
         require(chosen in known, "arm", f"one of {', '.join(known)}", arm)
         run, config = known[chosen]
     else:
-        require(arm in (None, config.options.debias), "arm", f"{config.options.debias} with {run}, which has no other",
-                arm)
+        require(
+            arm in (None, config.options.debias), "arm", f"{config.options.debias} with {run}, which has no other", arm
+        )
     seeds = config.seeds
     require(seed is None or seed in seeds, "seed", f"one of {', '.join(map(str, seeds))} with {run}", seed)
     return Place(config, run, seeds[0] if seed is None else seed)
 
 
-def restore(place: Place, device: str = "cpu", weights: str | None = None,
-            precision: Precision | None = None) -> Trained:
+def restore(
+    place: Place, device: str = "cpu", weights: str | None = None, precision: Precision | None = None
+) -> Trained:
     """The learner on a device, by its newest whole checkpoint, computing as its run did unless told."""
     config, notes = place.config, list[str]()
     header, tensors, about = newest_whole(place, notes)
@@ -90,8 +93,10 @@ def restore(place: Place, device: str = "cpu", weights: str | None = None,
     if any(noted.get("method", method) != method for noted in environments(place.run)[:1]):
         notes.append(f"{config.options.method} has changed since {place.run} began")
     if whole_result(place.run, place.seed) is None:
-        notes.append(f"{place.folder} is not finished: this is the learner after {int(tensors['clock.step'])} steps, "
-                     f"which has seen {int(tensors['seen'].sum())} of {len(tensors['seen'])} classes")
+        notes.append(
+            f"{place.folder} is not finished: this is the learner after {int(tensors['clock.step'])} steps, "
+            f"which has seen {int(tensors['seen'].sum())} of {len(tensors['seen'])} classes"
+        )
     learner = build_learner(bare(config, device, weights, precision), spec_of(place), place.seed)
     now = learner.state_dict()
     if any(tensors[name].shape != now[name].shape for name in now if name.startswith("random.") and name in tensors):
@@ -122,11 +127,20 @@ def newest_whole(place: Place, notes: list[str]) -> tuple[Path, dict[str, Tensor
 def bare(config: Config, device: str, weights: str | None, precision: Precision | None) -> Config:
     """What of a configuration it takes to build a learner whose weights come from a checkpoint, on this machine."""
     frozen = isinstance(config.net, ViTConfig)
-    require(weights is None or frozen, "weights", f"nothing with --method {config.options.method}, whose weights are "
-            "all in the checkpoint", weights)
-    options = replace(config.options, root=None, compile=False, device=device,
-                      weights=(weights or config.options.weights) if frozen else None,
-                      precision=precision or config.options.precision)
+    require(
+        weights is None or frozen,
+        "weights",
+        f"nothing with --method {config.options.method}, whose weights are all in the checkpoint",
+        weights,
+    )
+    options = replace(
+        config.options,
+        root=None,
+        compile=False,
+        device=device,
+        weights=(weights or config.options.weights) if frozen else None,
+        precision=precision or config.options.precision,
+    )
     return replace(config, options=options)
 
 

@@ -31,8 +31,9 @@ class DropTopPlugin:
 
     supports_distributed = False
 
-    def __init__(self, first: str, last: str, classes: int, memory: Callable[[Any], Memory] | None = None,
-                 **options: Any) -> None:
+    def __init__(
+        self, first: str, last: str, classes: int, memory: Callable[[Any], Memory] | None = None, **options: Any
+    ) -> None:
         self.first, self.last, self.classes, self.options = first, last, classes, options
         self.memory = memory or replayed
         self.layer: Attached | None = None

@@ -15,8 +15,16 @@ from droptop.methods.mir import MIR
 
 # The paper's seven, then what every table of this field also shows.
 METHODS: dict[str, type[Learner]] = {
-    "er": ER, "derpp": DERpp, "mir": MIR, "gss": GSS, "aser": ASER, "l2p": L2P, "dualprompt": DualPrompt,
-    "er-ace": ERACE, "finetune": Finetune, "joint": Joint,
+    "er": ER,
+    "derpp": DERpp,
+    "mir": MIR,
+    "gss": GSS,
+    "aser": ASER,
+    "l2p": L2P,
+    "dualprompt": DualPrompt,
+    "er-ace": ERACE,
+    "finetune": Finetune,
+    "joint": Joint,
 }
 
 
@@ -24,8 +32,12 @@ def find(name: str, option: str = "method") -> type[Learner]:
     """A method by its name, or by the file that defines it."""
     if own.is_file(name):
         return own.load(name)
-    require(name in METHODS, option, f"one of {', '.join(METHODS)}, or a file such as my_method.py",
-            name + meant(name, METHODS))
+    require(
+        name in METHODS,
+        option,
+        f"one of {', '.join(METHODS)}, or a file such as my_method.py",
+        name + meant(name, METHODS),
+    )
     return METHODS[name]
 
 

@@ -59,8 +59,12 @@ class L2P(Prompt):
     config_type = L2PConfig
 
     def prompts(self, vit: ViT, config: L2PConfig) -> Pool:
-        require(config.prompt_blocks <= len(vit.blocks), "prompt_blocks", f"at most the ViT's {len(vit.blocks)}",
-                config.prompt_blocks)
+        require(
+            config.prompt_blocks <= len(vit.blocks),
+            "prompt_blocks",
+            f"at most the ViT's {len(vit.blocks)}",
+            config.prompt_blocks,
+        )
         return Pool(vit, config)
 
     def choose(self, similarity: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Methods that are not ours: a Python file with a class derived from `Learner`, named on the command line.
 
-    --method my_method.py          the one learner that the file defines
-    --method my_method.py:Mine     one of several
+--method my_method.py          the one learner that the file defines
+--method my_method.py:Mine     one of several
 """
 
 import hashlib
@@ -46,8 +46,14 @@ def load(name: str) -> type[Learner]:
     """The learner that a file defines."""
     place, _, chosen = absolute(name).partition(":")
     module = _module(Path(place))
-    found = {key: value for key, value in vars(module).items() if isinstance(value, type)
-             and issubclass(value, Learner) and value.__module__ == module.__name__ and not key.startswith("_")}
+    found = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, Learner)
+        and value.__module__ == module.__name__
+        and not key.startswith("_")
+    }
     if chosen and chosen in found:
         return found[chosen]
     if len(found) == 1 and not chosen:

@@ -60,8 +60,16 @@ class Prompt(Learner):
     preset = {"gamma": 2.0, "kappa_0": 1.0, "lr": 0.05}
     model: Prompted
 
-    def __init__(self, model: ViT, spec: Spec, config: PromptConfig, debias: DropTopConfig | None = None, *,
-                 seed: int = 0, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        model: ViT,
+        spec: Spec,
+        config: PromptConfig,
+        debias: DropTopConfig | None = None,
+        *,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
         with seeded(seed, "init", "prompts"):
             prompted = Prompted(model, self.prompts(model, config))
         self.width = model.width

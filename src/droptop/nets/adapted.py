@@ -33,13 +33,20 @@ class Adapted(Backbone):
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x)
 
-    def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
-                looks: AttentionNorm | None = "batch") -> Tensor:
+    def through(
+        self,
+        x: Tensor,
+        given: Given = lambda first: (),
+        change: Change | None = None,
+        looks: AttentionNorm | None = "batch",
+    ) -> Tensor:
         if change is None:
             return self.net(x)
         if not self.net.training:
-            raise BadRequest("the model is in eval mode, in which nothing is dropped: train() it before it learns on, "
-                             "and ask learner.predict")
+            raise BadRequest(
+                "the model is in eval mode, in which nothing is dropped: train() it before it learns on, "
+                "and ask learner.predict"
+            )
         taps = self.taps()
         with taps.installed(), taps.changing(change, looks):
             return self.net(x)
@@ -53,14 +60,16 @@ class Adapted(Backbone):
         return Features(last, last.mean((2, 3)))
 
 
-def adapt(model: nn.Module, first: str | None, last: str | None, layout: Layout, shape: tuple[int, int, int],
-          classes: int) -> Backbone:
+def adapt(
+    model: nn.Module, first: str | None, last: str | None, layout: Layout, shape: tuple[int, int, int], classes: int
+) -> Backbone:
     """A model as a backbone for images of a shape; one that has stem, trunk and head is one already."""
     if isinstance(model, Backbone):
         backbone = model
     elif first is None or last is None:
-        raise BadRequest("model takes first and last beside it: the names of the submodules that give the first map "
-                         "and the last one")
+        raise BadRequest(
+            "model takes first and last beside it: the names of the submodules that give the first map and the last one"
+        )
     else:
         backbone = Adapted(model, first, last, layout)
     logits, drew = _tried(backbone, shape)
@@ -68,8 +77,10 @@ def adapt(model: nn.Module, first: str | None, last: str | None, layout: Layout,
         found = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
         raise BadRequest(f"model gives {found} a sample, not {classes} logits, one a class of the stream")
     if drew:
-        raise BadRequest("model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
-                         "resume exactly: set their rates to 0, or take droptop.attach in a loop of your own")
+        raise BadRequest(
+            "model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
+            "resume exactly: set their rates to 0, or take droptop.attach in a loop of your own"
+        )
     return backbone
 
 

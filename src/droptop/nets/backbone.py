@@ -37,8 +37,13 @@ class Backbone(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.through(x)
 
-    def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
-                looks: AttentionNorm | None = "batch") -> Tensor:
+    def through(
+        self,
+        x: Tensor,
+        given: Given = lambda first: (),
+        change: Change | None = None,
+        looks: AttentionNorm | None = "batch",
+    ) -> Tensor:
         """Logits, with the first map changed on the way; `looks` says how the last one is seen if the change asks for
         it, and is None where it will not."""
         first = self.stem(x)

@@ -61,8 +61,10 @@ def check_model(model: nn.Module, image: Tensor) -> None:
     """Refuses a model whose gradients of groups would be wrong, by its layers and by how an image goes through them."""
     for name, layer in model.named_modules():
         if trained(layer) and not has_gradients_of_groups(layer):
-            raise BadRequest(f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not {name} "
-                             f"({type(layer).__name__})")
+            raise BadRequest(
+                f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not {name} "
+                f"({type(layer).__name__})"
+            )
     for rows in (1, 2):  # a layer that has positions in its first dimension may by chance have as many as samples, once
         with watched(model) as seen:
             model(image.expand(rows, *image.shape))
@@ -109,8 +111,9 @@ def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:
         assert isinstance(layer, nn.BatchNorm2d)
         assert layer.running_mean is not None
         assert layer.running_var is not None
-        total, weighted = (grouped_sums(part.sum((2, 3), dtype=torch.float32), parts)
-                           for part in (left, left * entered))
+        total, weighted = (
+            grouped_sums(part.sum((2, 3), dtype=torch.float32), parts) for part in (left, left * entered)
+        )
         yield (weighted - total * layer.running_mean) * (layer.running_var + layer.eps).rsqrt()
         yield total
 

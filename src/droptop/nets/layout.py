@@ -1,9 +1,9 @@
 """Maps as models have them, seen as (B, c, h, w): images, images with channels last, or rows of tokens.
 
-    (B, c, h, w)    a ResNet, a ConvNeXt; seen as it is
-    (B, h, w, c)    a Swin; where images are square and the first two are equal but differ from the third, or where told
-    (B, n, c)       a ViT; the last h * w tokens are the map, a square unless told, and those in front of them (a class
-                    token, registers) are no part of it
+(B, c, h, w)    a ResNet, a ConvNeXt; seen as it is
+(B, h, w, c)    a Swin; where images are square and the first two are equal but differ from the third, or where told
+(B, n, c)       a ViT; the last h * w tokens are the map, a square unless told, and those in front of them (a class
+                token, registers) are no part of it
 """
 
 from collections.abc import Callable
@@ -31,19 +31,24 @@ class Layout:
             last = self.channels_last
             if last is None and output.shape[1] == output.shape[2] != output.shape[3]:
                 if square is None:
-                    raise BadRequest(f"{name!r} gives {tuple(output.shape)}: is that (B, c, h, w) or (B, h, w, c)? Say "
-                                     "channels_last=False or True")
+                    raise BadRequest(
+                        f"{name!r} gives {tuple(output.shape)}: is that (B, c, h, w) or (B, h, w, c)? Say "
+                        "channels_last=False or True"
+                    )
                 last = square  # then maps are square too, and cannot be the last two
             return (output.movedim(3, 1), lambda map: map.movedim(1, 3)) if last else (output, lambda map: map)
         if output.dim() != 3:
-            raise BadRequest(f"{name!r} gives {tuple(output.shape)}, which is no map: (B, c, h, w), (B, h, w, c) or "
-                             "tokens (B, n, c)")
+            raise BadRequest(
+                f"{name!r} gives {tuple(output.shape)}, which is no map: (B, c, h, w), (B, h, w, c) or tokens (B, n, c)"
+            )
         tokens = output.shape[1]
         rows, columns = self.grid or (isqrt(tokens), isqrt(tokens))
         extra = tokens - rows * columns
         if extra < 0 or (extra and self.grid is None):
-            raise BadRequest(f"{name!r} gives {tokens} tokens, not {'at least ' if self.grid else 'a square, as '}"
-                             f"{rows} x {columns}: tell the layout by grid=(rows, columns)")
+            raise BadRequest(
+                f"{name!r} gives {tokens} tokens, not {'at least ' if self.grid else 'a square, as '}"
+                f"{rows} x {columns}: tell the layout by grid=(rows, columns)"
+            )
 
         def back(map: Tensor) -> Tensor:
             changed = map.flatten(2).transpose(1, 2)

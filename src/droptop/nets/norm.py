@@ -33,9 +33,13 @@ class Norm(nn.BatchNorm2d):
         """Are the kernels wanted, and can they do it?"""
         if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
             return False
-        return (x.is_cuda and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
-                and x.is_contiguous(memory_format=torch.channels_last) and x.numel() > self.num_features
-                and kernels() is not None)
+        return (
+            x.is_cuda
+            and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+            and x.is_contiguous(memory_format=torch.channels_last)
+            and x.numel() > self.num_features
+            and kernels() is not None
+        )
 
     def fused(self, x: Tensor, add: Tensor | None = None, relu: bool = False) -> Tensor:
         from droptop.nets.kernels import NormAddReLU
@@ -43,6 +47,16 @@ class Norm(nn.BatchNorm2d):
         if add is not None:
             add = add.contiguous(memory_format=torch.channels_last)
         out: Tensor = NormAddReLU.apply(
-            x, self.weight, self.bias, add, self.running_mean, self.running_var, self.training,
-            self.training and self.track_running_stats, self.momentum, self.eps, relu)
+            x,
+            self.weight,
+            self.bias,
+            add,
+            self.running_mean,
+            self.running_var,
+            self.training,
+            self.training and self.track_running_stats,
+            self.momentum,
+            self.eps,
+            relu,
+        )
         return out

@@ -32,16 +32,20 @@ def submodule(model: nn.Module, option: str, name: str) -> nn.Module:
     if name and name in modules:
         return modules[name]
     close = difflib.get_close_matches(name, modules, 3, 0.5) or [child for child, _ in model.named_children()]
-    raise BadRequest(f"{option} takes the name of a submodule, not {name!r}: {type(model).__name__} has "
-                     f"{', '.join(close[:8])}")
+    raise BadRequest(
+        f"{option} takes the name of a submodule, not {name!r}: {type(model).__name__} has {', '.join(close[:8])}"
+    )
 
 
 @contextmanager
 def looking(model: nn.Module, norm: AttentionNorm) -> Iterator[None]:
     """The model as it predicts, so that nothing in it is drawn or counted; but BatchNorm goes by the batch, as in
     training, unless told."""
-    busy = [module for module in model.modules()
-            if module.training and (norm == "running" or not isinstance(module, _BatchNorm))]
+    busy = [
+        module
+        for module in model.modules()
+        if module.training and (norm == "running" or not isinstance(module, _BatchNorm))
+    ]
     for module in busy:
         module.training = False
     try:
@@ -98,10 +102,12 @@ class Taps:
         return self.register()
 
     def register(self) -> list[RemovableHandle]:
-        return [self.model.register_forward_pre_hook(Hook(self.entered), with_kwargs=True),
-                self.first.register_forward_hook(Hook(self.at_first)),
-                self.last.register_forward_hook(Hook(self.at_last)),
-                self.model.register_forward_hook(Hook(self.left))]
+        return [
+            self.model.register_forward_pre_hook(Hook(self.entered), with_kwargs=True),
+            self.first.register_forward_hook(Hook(self.at_first)),
+            self.last.register_forward_hook(Hook(self.at_last)),
+            self.model.register_forward_hook(Hook(self.left)),
+        ]
 
     @contextmanager
     def changing(self, change: Change, looks: AttentionNorm | None = "batch") -> Iterator[None]:
@@ -138,8 +144,10 @@ class Taps:
     def begin(self, module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         """The attention pass, on a copy of the images: a model may write into what it is given."""
         if module is not self.model:
-            raise BadRequest("a model in nn.DataParallel cannot be debiased, since its replicas would share one state: "
-                             "take DistributedDataParallel")
+            raise BadRequest(
+                "a model in nn.DataParallel cannot be debiased, since its replicas would share one state: "
+                "take DistributedDataParallel"
+            )
         self.count, self.square = 0, squares(*args, *kwargs.values())
         if self.looks:
             with looking(self.model, self.looks):
@@ -155,8 +163,10 @@ class Taps:
         for option in self.names.keys() - self.seen.keys():
             raise BadRequest(f"{option}: model(x) does not run through {self.names[option]!r}")
         if next(iter(self.seen)) == "last":
-            raise BadRequest("last takes a later submodule than first: model(x) runs through "
-                             f"{self.names['last']!r} before {self.names['first']!r}")
+            raise BadRequest(
+                "last takes a later submodule than first: model(x) runs through "
+                f"{self.names['last']!r} before {self.names['first']!r}"
+            )
 
     def keep(self, option: str, output: Any) -> None:
         """A copy: what follows may write into its input."""

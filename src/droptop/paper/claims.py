@@ -10,26 +10,52 @@ from droptop.paper.found import Found, difference, mean, paired, relative
 from droptop.paper.verdict import Word, gap, together, word
 from droptop.study.grid import folder_name
 
-METHODS = {"er": "ER", "derpp": "DER++", "mir": "MIR", "gss": "GSS", "aser": "ASER", "l2p": "L2P",
-           "dualprompt": "DualPrompt"}
-STREAMS = {"split-cifar10": "Split CIFAR-10", "split-cifar100": "Split CIFAR-100",
-           "split-imagenet9": "Split ImageNet-9", "split-tiny-imagenet9": "Tiny-ImageNet-9"}
+METHODS = {
+    "er": "ER",
+    "derpp": "DER++",
+    "mir": "MIR",
+    "gss": "GSS",
+    "aser": "ASER",
+    "l2p": "L2P",
+    "dualprompt": "DualPrompt",
+}
+STREAMS = {
+    "split-cifar10": "Split CIFAR-10",
+    "split-cifar100": "Split CIFAR-100",
+    "split-imagenet9": "Split ImageNet-9",
+    "split-tiny-imagenet9": "Tiny-ImageNet-9",
+}
 # Whose claims a stream can be held against; it is named as what it is all the same.
 STANDS_FOR: dict[str, str] = {"split-tiny-imagenet9": "split-imagenet9"}
 
 # Test sets by whether shortcuts can be trusted there: the paper's, and those of the streams that are built in.
 BIASED = (*quoted.BIASED, ("fashion", "clean"), ("fashion-sticker", "biased"), ("fashion-background", "biased"))
-UNBIASED = (*quoted.UNBIASED, *((data, test) for data in ("fashion-sticker", "fashion-background")
-                                for test in ("removed", "random")))
+UNBIASED = (
+    *quoted.UNBIASED,
+    *((data, test) for data in ("fashion-sticker", "fashion-background") for test in ("removed", "random")),
+)
 
-COLUMNS = (Column("stream, test set", "label"), Column("method", "label"), Column("figure", "label"),
-           Column("none: paper", "quoted"), Column("DropTop: paper", "quoted"), Column("gain: paper", "quoted"),
-           Column("none: here"), Column("DropTop: here"), Column("n"), Column("difference: here"),
-           Column("gain: here"), Column("verdict", "verdict"), Column("claim", "verdict"))
-MEANING = ("Percent, mean ± standard error over n seeds. A difference is DropTop minus none, paired by seed, with its "
-           "95% interval and two-sided p-value; **bold** where p < 0.05 (the CSV also has p-values corrected for the "
-           "whole table, p_holm). F_last is forgetting: lower is better. Gain is the paper's \"Rel. Improv.\", in "
-           "percent of the figure without DropTop.")
+COLUMNS = (
+    Column("stream, test set", "label"),
+    Column("method", "label"),
+    Column("figure", "label"),
+    Column("none: paper", "quoted"),
+    Column("DropTop: paper", "quoted"),
+    Column("gain: paper", "quoted"),
+    Column("none: here"),
+    Column("DropTop: here"),
+    Column("n"),
+    Column("difference: here"),
+    Column("gain: here"),
+    Column("verdict", "verdict"),
+    Column("claim", "verdict"),
+)
+MEANING = (
+    "Percent, mean ± standard error over n seeds. A difference is DropTop minus none, paired by seed, with its "
+    "95% interval and two-sided p-value; **bold** where p < 0.05 (the CSV also has p-values corrected for the "
+    'whole table, p_holm). F_last is forgetting: lower is better. Gain is the paper\'s "Rel. Improv.", in '
+    "percent of the figure without DropTop."
+)
 
 
 def stream_name(data: str) -> str:
@@ -72,15 +98,24 @@ def shown_sets(found: Found) -> list[tuple[str, str]]:
     or all where it has none of them."""
     sets = []
     for data in found.scope.data:
-        there = {test: None for config in found.configs if config.options.data == data
-                 for result in found.results[folder_name(config)].values() for test in result["tests"]}
+        there = {
+            test: None
+            for config in found.configs
+            if config.options.data == data
+            for result in found.results[folder_name(config)].values()
+            for test in result["tests"]
+        }
         sets += [(data, test) for test in known_tests(data, list(there), (*BIASED, *UNBIASED))]
     return sets
 
 
 def stand_in_notes(streams: Sequence[str]) -> list[str]:
-    return [f"{stream_name(data)} stands in for {stream_name(STANDS_FOR[data])}: the paper's figures are of other "
-            "images, and larger ones." for data in streams if data in STANDS_FOR]
+    return [
+        f"{stream_name(data)} stands in for {stream_name(STANDS_FOR[data])}: the paper's figures are of other "
+        "images, and larger ones."
+        for data in streams
+        if data in STANDS_FOR
+    ]
 
 
 def about(used: Sequence[tuple[str, str]], sets: Sequence[tuple[str, str]]) -> bool:
@@ -95,21 +130,32 @@ def unquoted(used: Sequence[tuple[str, str]], sets: Sequence[tuple[str, str]]) -
     return f"{UNQUOTED} of {ours or 'nothing'}: the paper's figures are {are} {theirs}."
 
 
-def claims(found: Found, title: str, sets: Sequence[tuple[str, str]],
-           figures: Sequence[str] = ("A_avg", "F_last")) -> Table:
+def claims(
+    found: Found, title: str, sets: Sequence[tuple[str, str]], figures: Sequence[str] = ("A_avg", "F_last")
+) -> Table:
     """Every method with and without DropTop on these test sets; where the scope has other streams, on all of theirs."""
     rows: list[list[Value]] = []
     for data in found.scope.data:
-        tests = {test: None for method in found.scope.methods
-                 for test in tests_of(found, {"data": data, "method": method, "debias": "none"}, sets)}
+        tests = {
+            test: None
+            for method in found.scope.methods
+            for test in tests_of(found, {"data": data, "method": method, "debias": "none"}, sets)
+        }
         for test in tests:
             for method in found.scope.methods:
                 block = [claim_row(found, data, test, method, figure) for figure in figures]
                 words: list[Word] = [verdict for _, verdict in block if verdict is not None]
                 for number, (row, verdict) in enumerate(block):
                     said = together(words) if words and number == 0 else ""
-                    rows.append([set_name(data, test) if number == 0 else "", METHODS[method] if number == 0 else "",
-                                 *row, verdict or "", said])
+                    rows.append(
+                        [
+                            set_name(data, test) if number == 0 else "",
+                            METHODS[method] if number == 0 else "",
+                            *row,
+                            verdict or "",
+                            said,
+                        ]
+                    )
     return Table(title, COLUMNS, rows, [MEANING, ITALICS, VERDICT, *stand_in_notes(found.scope.data)])
 
 
@@ -117,10 +163,20 @@ def claim_row(found: Found, data: str, test: str, method: str, figure: str) -> t
     """One figure of both arms, as the paper has it and as measured; the verdict where the paper says something."""
     where = place(data, test, figure)
     before, after = (quoted.figure(method, arm, where) for arm in ("none", "droptop"))
-    plain, debiased = paired(*(found.series({"data": data, "method": method, "debias": arm}, test, figure)
-                               for arm in ("none", "droptop")))
+    plain, debiased = paired(
+        *(found.series({"data": data, "method": method, "debias": arm}, test, figure) for arm in ("none", "droptop"))
+    )
     effect = difference(plain, debiased)
     paper = gap(before, after)
     verdict = None if paper is None else word(paper, effect)
-    return [figure, before, after, Percent(quoted.relative(method, where)), mean(plain), mean(debiased), effect.n,
-            effect, Percent(relative(plain, debiased, figure))], verdict
+    return [
+        figure,
+        before,
+        after,
+        Percent(quoted.relative(method, where)),
+        mean(plain),
+        mean(debiased),
+        effect.n,
+        effect,
+        Percent(relative(plain, debiased, figure)),
+    ], verdict

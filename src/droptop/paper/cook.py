@@ -62,8 +62,12 @@ def take(recipe: Recipe, out: Path, given: dict[str, Any], run: bool = True) -> 
     for method in methods:
         require(method in recipe.methods, "methods", f"some of {', '.join(recipe.methods)} with {recipe.name}", method)
     data = tuple(split(asked.get("data", "")))
-    require(recipe.stand_in or set(data) <= set(recipe.data), "data", f"some of {', '.join(recipe.data)} with "
-            f"{recipe.name}", ", ".join(data))
+    require(
+        recipe.stand_in or set(data) <= set(recipe.data),
+        "data",
+        f"some of {', '.join(recipe.data)} with {recipe.name}",
+        ", ".join(data),
+    )
     for name in data:
         find_stream(name)
     own = {name: value for name, value in asked.items() if name not in ("seeds", "methods", "data", "quick", "set")}
@@ -106,8 +110,11 @@ def available(order: Order) -> Order:
 
 def begun(order: Order) -> Order:
     """The order without the streams of which no cell is done, unless there is none of any."""
-    there = [name for name in order.scope.data
-             if any(look(replace(order, scope=replace(order.scope, data=(name,)))).results.values())]
+    there = [
+        name
+        for name in order.scope.data
+        if any(look(replace(order, scope=replace(order.scope, data=(name,)))).results.values())
+    ]
     kept = tuple(there) or order.scope.data
     why = tuple(f"nothing of {name} is there" for name in order.scope.data if name not in kept)
     return replace(order, scope=replace(order.scope, data=kept), left_out=why)
@@ -126,6 +133,7 @@ def cook(order: Order, engine: Engine, watcher: Watcher) -> Found:
     """Runs the cells that are missing, measures what is no cell, and gives what there is."""
     found = look(order)
     if found.missing:
+
         def noted(packs: list[Pack], driver: Driver) -> None:
             note(order, running=True)
             engine(packs, driver)
@@ -174,8 +182,10 @@ def heading(order: Order, found: Found) -> Heading:
     where = unique([*machines(found), *(run["machine"] for run in runs)])  # seeds added later may have run elsewhere
     facts = [f"Run{when} on {'; '.join(where)}."]
     if order.scope.quick:
-        facts.append("**A quick look**: small nets and a few steps on built-in images. It shows that the recipe runs "
-                     "and what comes of it; its figures say nothing about the paper's, of which none is quoted.")
+        facts.append(
+            "**A quick look**: small nets and a few steps on built-in images. It shows that the recipe runs "
+            "and what comes of it; its figures say nothing about the paper's, of which none is quoted."
+        )
     elif changed := {name: value for name, value in order.scope.options.items() if name not in AS_BEFORE}:
         facts.append(f"Every cell with {', '.join(f'{name} = {value}' for name, value in changed.items())}.")
     if order.recipe.prompts and not order.scope.quick:
@@ -201,8 +211,10 @@ def machine(here: dict[str, Any]) -> str:
     versions = here["versions"]
     commit = f" at {here['commit'][:7]}" if here.get("commit") else ""
     threads = "" if here["device"] == "cuda" else f", {here['threads']} thread{'s' * (here['threads'] > 1)} a seed"
-    return (f"{here['device_name'] or here['device']}{threads}, Python {here['python']}, torch {versions['torch']}, "
-            f"droptop {versions['droptop']}{commit}")
+    return (
+        f"{here['device_name'] or here['device']}{threads}, Python {here['python']}, torch {versions['torch']}, "
+        f"droptop {versions['droptop']}{commit}"
+    )
 
 
 def file_dates(found: Found) -> Iterable[str]:

@@ -22,7 +22,8 @@ VERDICT = (
     "paper's difference. *Partly*: it excludes 0 on the paper's side but falls short of the paper's size; of a claim "
     "of several figures, some of them do. *Not reproduced*: otherwise. *No claim*: the paper's own difference is below "
     "two of its standard errors (the root of the sum of the squares of its two figures'), so that there is nothing to "
-    "reproduce; among several figures, such a one does not count. *Cannot tell*: fewer than two seeds.")
+    "reproduce; among several figures, such a one does not count. *Cannot tell*: fewer than two seeds."
+)
 UNQUOTED = "Nothing is quoted or judged"  # as such a note begins
 OF_QUOTES = (ITALICS, VERDICT, UNQUOTED)
 
@@ -99,8 +100,9 @@ class Table:
 
     def corrected(self) -> "Table":
         """The same with every difference's p-value corrected for their number (Holm, 1979)."""
-        places = [(r, c) for r, row in enumerate(self.rows) for c, value in enumerate(row)
-                  if isinstance(value, Difference)]
+        places = [
+            (r, c) for r, row in enumerate(self.rows) for c, value in enumerate(row) if isinstance(value, Difference)
+        ]
         rows = [list(row) for row in self.rows]
         found = [rows[r][c] for r, c in places]
         ps = holm([value.p if isinstance(value, Difference) else None for value in found])
@@ -112,9 +114,12 @@ class Table:
     def measured(self) -> "Table":
         """The same without what the paper says, and what is said of that."""
         places = [place for place, column in enumerate(self.columns) if column.kind in ("label", "here")]
-        return replace(self, columns=[self.columns[place] for place in places],
-                       rows=[[row[place] for place in places] for row in self.rows],
-                       notes=[note for note in self.notes if not note.startswith(OF_QUOTES)])
+        return replace(
+            self,
+            columns=[self.columns[place] for place in places],
+            rows=[[row[place] for place in places] for row in self.rows],
+            notes=[note for note in self.notes if not note.startswith(OF_QUOTES)],
+        )
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """What a recipe measures itself, beside the cells of its study: written down, and not measured again.
 
-    def measure(found: Found, notes: Notebook) -> None:
-        for method in found.scope.methods:
-            notes.once(f"{method} step", lambda: time_of_a_step(method))
+def measure(found: Found, notes: Notebook) -> None:
+    for method in found.scope.methods:
+        notes.once(f"{method} step", lambda: time_of_a_step(method))
 
-    found.notes["er step"]      # in `show`
+found.notes["er step"]      # in `show`
 """
 
 import json

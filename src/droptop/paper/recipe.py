@@ -83,10 +83,14 @@ class Scope:
     def toml(self, blocks: Iterable[Block]) -> str:
         """The study, which `droptop sweep` takes as well."""
         top = {"seeds": self.seeds} | {name: self.options[name] for name in FIXED if name in self.options}
-        grids = [{name: value for name, value in grid.items() if name not in top} for block in blocks
-                 for grid in self.grids(block)]
-        return "\n[[grid]]\n".join("".join(as_toml(name, value) + "\n" for name, value in part.items())
-                                   for part in (top, *grids))
+        grids = [
+            {name: value for name, value in grid.items() if name not in top}
+            for block in blocks
+            for grid in self.grids(block)
+        ]
+        return "\n[[grid]]\n".join(
+            "".join(as_toml(name, value) + "\n" for name, value in part.items()) for part in (top, *grids)
+        )
 
 
 def nothing(scope: Scope) -> list[Block]:

@@ -17,8 +17,21 @@ from droptop.checkpoint import write_atomic
 from droptop.paper.exhibits import Column, Difference, Exhibit, Figure, Mean, Percent, Table, Value
 
 QUOTED = "quoted"
-LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
-         "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "±": r"$\pm$", "<": "$<$", ">": "$>$"}
+LATEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "±": r"$\pm$",
+    "<": "$<$",
+    ">": "$>$",
+}
 
 
 @dataclass(frozen=True)
@@ -32,8 +45,10 @@ class Heading:
 
 def write(exhibits: Sequence[Exhibit], heading: Heading, out: Path, name: str) -> list[Path]:
     """Writes everything to OUT/NAME.*; gives the files."""
-    parts, files = [f"## {heading.title}", "\n".join(f"    {command}" for command in heading.commands),
-                    "\n".join(heading.facts)], []
+    parts, files = (
+        [f"## {heading.title}", "\n".join(f"    {command}" for command in heading.commands), "\n".join(heading.facts)],
+        [],
+    )
     for exhibit in exhibits:
         stem = f"{name}-{exhibit.suffix}" if exhibit.suffix else name
         if isinstance(exhibit, Table):
@@ -71,6 +86,7 @@ def markdown(table: Table) -> str:
 
 def latex(table: Table) -> bytes:
     """A tabular for booktabs; quoted figures in italics, significant differences bold."""
+
     def cell(value: Value, column: Column) -> str:
         text = escaped(plain(value))
         if column.kind == QUOTED and text:
@@ -78,10 +94,16 @@ def latex(table: Table) -> bytes:
         return rf"\textbf{{{text}}}" if isinstance(value, Difference) and value.significant else text
 
     letters = "".join("l" if column.kind in ("label", "verdict") else "r" for column in table.columns)
-    lines = [f"% {table.title}", rf"\begin{{tabular}}{{{letters}}}", r"\toprule",
-             " & ".join(escaped(head) for head in heads(table)) + r" \\", r"\midrule"]
-    lines += [" & ".join(cell(value, column) for value, column in zip(row, table.columns)) + r" \\"
-              for row in table.rows]
+    lines = [
+        f"% {table.title}",
+        rf"\begin{{tabular}}{{{letters}}}",
+        r"\toprule",
+        " & ".join(escaped(head) for head in heads(table)) + r" \\",
+        r"\midrule",
+    ]
+    lines += [
+        " & ".join(cell(value, column) for value, column in zip(row, table.columns)) + r" \\" for row in table.rows
+    ]
     lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in table.notes)]
     return ("\n".join(lines) + "\n").encode()
 
@@ -116,11 +138,17 @@ def tables(exhibits: Sequence[Exhibit]) -> list[RichTable]:
 
 def shown(table: Table) -> RichTable:
     styles = {"quoted": "italic dim", "verdict": "bold"}
-    page = RichTable(*(RichColumn(head, style=styles.get(column.kind, ""))
-                       for head, column in zip(heads(table), table.columns)), title=table.title)
+    page = RichTable(
+        *(RichColumn(head, style=styles.get(column.kind, "")) for head, column in zip(heads(table), table.columns)),
+        title=table.title,
+    )
     for row in table.rows:
-        page.add_row(*(Text(plain(value), style="bold" if isinstance(value, Difference) and value.significant else "")
-                       for value in row))
+        page.add_row(
+            *(
+                Text(plain(value), style="bold" if isinstance(value, Difference) and value.significant else "")
+                for value in row
+            )
+        )
     return page
 
 

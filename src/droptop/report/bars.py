@@ -27,12 +27,16 @@ class Bar:
         if self.progress is None:
             self.progress = Progress(
                 TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
-                BarColumn(bar_width=30), TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
-                TimeRemainingColumn(), console=self.console)
+                BarColumn(bar_width=30),
+                TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
+                TimeRemainingColumn(),
+                console=self.console,
+            )
             self.progress.add_task(what, completed=done, total=total or None, count=counted)
             self.progress.start()
-        self.progress.update(self.progress.task_ids[0], description=what, completed=done, total=total or None,
-                             count=counted)
+        self.progress.update(
+            self.progress.task_ids[0], description=what, completed=done, total=total or None, count=counted
+        )
         if done >= total > 0:
             self.close()
 

@@ -25,8 +25,15 @@ from droptop.results.folder import read_metrics, read_result, summary_of
 from droptop.results.records import Maps, read_maps
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
-STYLE: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
-         "font.size": 9, "axes.titlesize": 9, "figure.titlesize": 11}
+STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "figure.titlesize": 11,
+}
 LACKING = "figures show boxes for letters that their font does not have"
 ACROSS = 5  # test sets side by side
 MOST_ROWS = 20  # classes with a panel of their own; more of them share a heat map
@@ -69,8 +76,9 @@ def draw_comparison(runs: dict[Path, Config], out: Path, comparison: dict[str, A
             _save(attention_maps(maps, title), out, "attention")
 
 
-def seed_pictures(config: Config, seed: int, result: dict[str, Any],
-                  lines: list[dict[str, Any]]) -> Iterator[tuple[str, Image.Image]]:
+def seed_pictures(
+    config: Config, seed: int, result: dict[str, Any], lines: list[dict[str, Any]]
+) -> Iterator[tuple[str, Image.Image]]:
     """Those of one seed that its metrics alone tell, by name."""
     arms = {config.options.debias: summary_of(config, {seed: result})}
     title = f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}"
@@ -112,9 +120,15 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
     """Accuracy over the classes seen after each task, with standard errors over seeds, a panel a test set."""
     tests = list(next(iter(arms.values()))["tests"])
     rows = in_rows(tests)
-    figure, axes = plt.subplots(len(rows), len(rows[0]), sharey=True, squeeze=False, layout="constrained",
-                                figsize=(3.2 * len(rows[0]) + 0.6, 2.7 * len(rows) + 0.4))
-    for ax in axes.flat[len(tests):]:
+    figure, axes = plt.subplots(
+        len(rows),
+        len(rows[0]),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+        figsize=(3.2 * len(rows[0]) + 0.6, 2.7 * len(rows) + 0.4),
+    )
+    for ax in axes.flat[len(tests) :]:
         ax.set_axis_off()
     for ax, test in zip(axes.flat, tests):
         for arm, summary in arms.items():
@@ -139,21 +153,38 @@ def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
     further test sets."""
     lines = in_rows(list(next(iter(arms.values()))["tests"]))
     rows = [(arm, summary, tests) for tests in lines for arm, summary in arms.items()]
-    figure, axes = plt.subplots(len(rows), len(lines[0]), squeeze=False, layout=ConstrainedLayoutEngine(hspace=0.06),
-                                figsize=(2.5 * len(lines[0]) + 0.9, 2.6 * len(rows) + 0.5))
+    figure, axes = plt.subplots(
+        len(rows),
+        len(lines[0]),
+        squeeze=False,
+        layout=ConstrainedLayoutEngine(hspace=0.06),
+        figsize=(2.5 * len(lines[0]) + 0.9, 2.6 * len(rows) + 0.5),
+    )
     for row, (arm, summary, tests) in zip(axes, rows):
-        for ax in row[len(tests):]:
+        for ax in row[len(tests) :]:
             ax.set_axis_off()
         for ax, test in zip(row, tests):
             matrix = np.array(summary["tests"][test]["matrix"], dtype=float).mean(0)
             image = ax.imshow(matrix, vmin=0, vmax=100, cmap="viridis")
             for (i, j), value in np.ndenumerate(matrix):
                 if not np.isnan(value):
-                    ax.text(j, i, str(int(value + 0.5)), ha="center", va="center", fontsize=7,
-                            color="black" if value > 60 else "white")
+                    ax.text(
+                        j,
+                        i,
+                        str(int(value + 0.5)),
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        color="black" if value > 60 else "white",
+                    )
             ticks = range(len(matrix))
-            ax.set(title=f"{arm}: {test}", xticks=ticks, yticks=ticks, xticklabels=[t + 1 for t in ticks],
-                   yticklabels=[t + 1 for t in ticks])
+            ax.set(
+                title=f"{arm}: {test}",
+                xticks=ticks,
+                yticks=ticks,
+                xticklabels=[t + 1 for t in ticks],
+                yticklabels=[t + 1 for t in ticks],
+            )
             ax.grid(False)
             if arm == list(arms)[-1]:
                 ax.set_xlabel("accuracy on task")
@@ -166,7 +197,7 @@ def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
 def in_rows(tests: list[str]) -> list[list[str]]:
     """Test sets in rows of equal length, the last one perhaps shorter, none too long for a page."""
     length = -(-len(tests) // -(-len(tests) // ACROSS))
-    return [tests[start:start + length] for start in range(0, len(tests), length)]
+    return [tests[start : start + length] for start in range(0, len(tests), length)]
 
 
 def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
@@ -176,8 +207,7 @@ def _mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
     ax.set_xlabel("step (a vertical line ends a task)")
 
 
-def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str,
-                seed: int) -> Figure:
+def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, Any]], title: str, seed: int) -> Figure:
     """kappa' of a seed over time, a row a class; a heat map where there are many classes."""
     assert config.droptop is not None
     curves = kappa_series(config.droptop, result["classes"], result["tasks"], lines)
@@ -187,8 +217,15 @@ def intensities(config: Config, result: dict[str, Any], lines: list[dict[str, An
 
 
 def kappa_curves(curves: Curves, lines: list[dict[str, Any]]) -> Figure:
-    figure, axes = plt.subplots(len(curves), 1, figsize=(7, 0.42 * len(curves) + 1.2), sharex=True, sharey=True,
-                                squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        len(curves),
+        1,
+        figsize=(7, 0.42 * len(curves) + 1.2),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
     for ax, (name, (steps, values)) in zip(axes[:, 0], curves.items()):
         ax.step(steps, values, where="post", color=DEBIASED, linewidth=1.5)
         _mark_tasks(ax, lines)
@@ -208,8 +245,15 @@ def kappa_map(curves: Curves, lines: list[dict[str, Any]], gamma: float) -> Figu
         for start, value in zip(*curves[name]):
             row[start:] = value
     figure, ax = plt.subplots(figsize=(8, 0.115 * len(names) + 1.2), layout="constrained")
-    image = ax.imshow(cells, aspect="auto", interpolation="nearest", cmap="viridis", vmin=0, vmax=gamma,
-                      extent=(0, cells.shape[1], len(names), 0))
+    image = ax.imshow(
+        cells,
+        aspect="auto",
+        interpolation="nearest",
+        cmap="viridis",
+        vmin=0,
+        vmax=gamma,
+        extent=(0, cells.shape[1], len(names), 0),
+    )
     ax.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=6)
     ax.tick_params(axis="y", length=0)
     ax.grid(False)
@@ -224,8 +268,11 @@ def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int =
     for name, colour, label in (("share", DEBIASED, "dropped cells"), ("chance", PLAIN, "chance")):
         ax.plot(*shortcut_series(seeds, name, window), color=colour, label=label)
     _mark_tasks(ax, seeds[0])
-    ax.set(title=f"{title}: dropped cells on the shortcut", ylim=(0, None),
-           ylabel=f"% (mean of {len(seeds)} seeds and {window} steps)")
+    ax.set(
+        title=f"{title}: dropped cells on the shortcut",
+        ylim=(0, None),
+        ylabel=f"% (mean of {len(seeds)} seeds and {window} steps)",
+    )
     ax.legend(frameon=False)
     return figure
 
@@ -234,8 +281,13 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
     """Sample images, and over them each arm's attention and the cells it drops, at the end of training."""
     first = next(iter(arms.values()))
     count = len(first.images)
-    figure, axes = plt.subplots(1 + len(arms), count, figsize=(1.15 * count + 0.5, 1.2 * (1 + len(arms)) + 0.6),
-                                layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        1 + len(arms),
+        count,
+        figsize=(1.15 * count + 0.5, 1.2 * (1 + len(arms)) + 0.6),
+        layout="constrained",
+        squeeze=False,
+    )
     side, last = first.images.shape[1], [maps.moments[-1] for maps in arms.values()]
     for column, image in enumerate(first.images):
         axes[0][column].imshow(image)
@@ -246,8 +298,9 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
             if moment.dropped is not None:
                 cell = side / moment.dropped.shape[1]
                 for i, j in np.argwhere(moment.dropped[column]):
-                    row[column].add_patch(Rectangle((j * cell, i * cell), cell, cell, fill=False,
-                                                        edgecolor="cyan", linewidth=0.8))
+                    row[column].add_patch(
+                        Rectangle((j * cell, i * cell), cell, cell, fill=False, edgecolor="cyan", linewidth=0.8)
+                    )
     for ax in axes.flat:
         ax.set(xticks=[], yticks=[])
         ax.grid(False)

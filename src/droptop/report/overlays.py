@@ -46,8 +46,12 @@ def overlay(x: Tensor, scores: Tensor) -> Image.Image:
     pixels = x.expand(3, -1, -1).permute(1, 2, 0).numpy()
     image = Image.fromarray(pixels).resize((width, height), Image.Resampling.NEAREST)
     low, high = scores.aminmax()
-    spread = F.interpolate(((scores - low) / (high - low).clamp(min=1e-12))[None, None], (height, width),
-                           mode="bilinear", align_corners=False)[0, 0]
+    spread = F.interpolate(
+        ((scores - low) / (high - low).clamp(min=1e-12))[None, None],
+        (height, width),
+        mode="bilinear",
+        align_corners=False,
+    )[0, 0]
     heat = Image.fromarray((255 * colormaps["magma"](spread.numpy())[..., :3]).round().astype(np.uint8))
     pair = Image.new("RGB", (2 * width + GAP, height), "white")
     pair.paste(image, (0, 0))

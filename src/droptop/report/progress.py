@@ -44,9 +44,14 @@ class Live:
 
     def __init__(self, console: Console) -> None:
         self.bars = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=30),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
             TextColumn("step {task.completed:.0f}/{task.total:.0f}  {task.fields[at]}"),
-            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
         self.rows: dict[str, TaskID] = {}
         self.whole = Whole(0)
         self.all: TaskID | None = None
@@ -57,8 +62,9 @@ class Live:
     def __enter__(self) -> "Live":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.bars.stop()
 
     def progress(self, job: "Job", step: "Step") -> None:
@@ -97,8 +103,9 @@ class Plain:
     def __enter__(self) -> "Plain":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         pass
 
     def progress(self, job: "Job", step: "Step") -> None:

@@ -27,7 +27,7 @@ def kappa_series(config: DropTopConfig, classes: list[str], tasks: list[list[int
         own = changes.get(group, [])
         if task >= len(starts) and not own:
             continue  # has not arrived yet
-        start = min([*starts[task:task + 1], *(step for step, _ in own)])
+        start = min([*starts[task : task + 1], *(step for step, _ in own)])
         steps, values = zip((start, config.start), *own)
         curves[names[group]] = [*steps, last], [*values, values[-1]]
     return curves
@@ -37,10 +37,12 @@ def shortcut_series(seeds: list[Lines], name: str, window: int = WINDOW) -> tupl
     """Steps, and in percent the share of dropped cells on the shortcut ("share") or what it would be by "chance": mean
     over seeds and a few steps."""
     steps = min(map(len, seeds))  # seeds whose rare classes lie in other tasks may have a batch more or less
-    values = np.array([[100 * line["dropped"][name] if "dropped" in line else np.nan for line in lines[:steps]]
-                       for lines in seeds])  # nothing may have been dropped in a step
+    values = np.array(
+        [[100 * line["dropped"][name] if "dropped" in line else np.nan for line in lines[:steps]] for lines in seeds]
+    )  # nothing may have been dropped in a step
     width = min(window, steps)
-    total, count = (np.convolve(part.sum(0), np.ones(width), "valid") for part in
-                    (np.nan_to_num(values), np.isfinite(values)))
+    total, count = (
+        np.convolve(part.sum(0), np.ones(width), "valid") for part in (np.nan_to_num(values), np.isfinite(values))
+    )
     there = count > 0
     return np.arange(width, steps + 1)[there], total[there] / count[there]

@@ -42,7 +42,7 @@ def block(stream: Stream, source: Source, rows: Tensor, labels: Tensor) -> Tenso
     for top, label in zip(tops, (label for task in stream.tasks for label in task)):
         images = source[rows[labels == label][:IMAGES]].x.permute(0, 2, 3, 1)
         for column, image in enumerate(images):
-            sheet[top:top + side - GAP, column * side:(column + 1) * side - GAP] = image
+            sheet[top : top + side - GAP, column * side : (column + 1) * side - GAP] = image
     return sheet
 
 
@@ -62,8 +62,9 @@ def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
     scale = -(-LEAST // stream.spec.shape[1])
     across = min(len(blocks), ACROSS)
     down = -(-len(blocks) // across)
-    names = [f"{stream.spec.classes[label]}, task {task + 1}" for task, labels in enumerate(stream.tasks)
-             for label in labels]
+    names = [
+        f"{stream.spec.classes[label]}, task {task + 1}" for task, labels in enumerate(stream.tasks) for label in labels
+    ]
     middles = [top + stream.spec.shape[1] / 2 for top in row_tops(stream)[:-1]]
     # Laid out in dots, so that a pixel is a whole number of them.
     left, right, above, below, title = 14 + 7 * max(map(len, names)), 14, 26, 8, 30
@@ -74,8 +75,9 @@ def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
         row, column = divmod(number, across)
         x = left + column * (width * scale + right)
         y = whole_height - title - row * (height * scale + above + below) - above - height * scale
-        ax = figure.add_axes((x / whole_width, y / whole_height, width * scale / whole_width,
-                              height * scale / whole_height))
+        ax = figure.add_axes(
+            (x / whole_width, y / whole_height, width * scale / whole_width, height * scale / whole_height)
+        )
         ax.imshow(image.numpy(), interpolation="nearest", aspect="auto", extent=(0, width, height, 0))
         ax.set_title(name, fontsize=9, pad=4)
         ax.set_xticks([])

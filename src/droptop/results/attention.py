@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 BINS = 20  # of 5% of an image's cells each: the highest is what the paper drops
 
 
-def share_by_rank(attention_NHW: NDArray[np.floating], covered_NHW: NDArray[np.floating],
-                  bins: int = BINS) -> NDArray[np.float64]:
+def share_by_rank(
+    attention_NHW: NDArray[np.floating], covered_NHW: NDArray[np.floating], bins: int = BINS
+) -> NDArray[np.float64]:
     """How much of its cells the shortcut covers, from the image's least attended cells to its most attended ones.
 
     `covered_NHW` is the share of each cell that the shortcut covers; where attention is the same, cells rank by place.

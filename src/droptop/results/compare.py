@@ -49,9 +49,14 @@ def holm(ps: list[float | None]) -> list[float | None]:
 
 def compare(plain: dict[str, Any], debiased: dict[str, Any]) -> dict[str, Any]:
     """compare.json from the two arms' summaries."""
-    effects = {test: {figure: paired_effect(values, debiased["tests"][test][figure])
-                      for figure, values in figures.items() if figure not in CURVES}
-               for test, figures in plain["tests"].items()}
+    effects = {
+        test: {
+            figure: paired_effect(values, debiased["tests"][test][figure])
+            for figure, values in figures.items()
+            if figure not in CURVES
+        }
+        for test, figures in plain["tests"].items()
+    }
     for figure in {figure for own in effects.values() for figure in own}:
         family = [own[figure] for own in effects.values() if figure in own]
         for effect, p in zip(family, holm([effect["p"] for effect in family])):

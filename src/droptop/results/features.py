@@ -64,8 +64,14 @@ def pulls(features_ND: Numbers, head: Head, own_N: NDArray[np.int64], rival_N: N
     return (head.weight[rival_N] - head.weight[own_N]) * features_ND
 
 
-def portray(seen_ND: Numbers, labels_N: NDArray[np.int64], unseen_MD: Numbers, head: Head, current_K: Chosen,
-            without_ND: Numbers | None = None) -> Portrait:
+def portray(
+    seen_ND: Numbers,
+    labels_N: NDArray[np.int64],
+    unseen_MD: Numbers,
+    head: Head,
+    current_K: Chosen,
+    without_ND: Numbers | None = None,
+) -> Portrait:
     """Every feature, from those of images seen (labels count within the K classes) and of images of unseen classes;
     `without_ND` are the seen images' without their shortcut."""
     earlier = ~current_K[labels_N]
@@ -74,10 +80,15 @@ def portray(seen_ND: Numbers, labels_N: NDArray[np.int64], unseen_MD: Numbers, h
     wrong = current_K[answers]
     mistaken, true, taken = features[wrong], own[wrong], answers[wrong]
     count = max(len(mistaken), 1)
-    return Portrait(activation(seen_ND), activation(unseen_MD), votes(features, head, current_K),
-                    pulls(mistaken, head, true, taken).sum(0) / count,
-                    float((head.bias[taken] - head.bias[true]).sum() / count), float(wrong.mean()),
-                    None if without_ND is None else activation(seen_ND - without_ND))
+    return Portrait(
+        activation(seen_ND),
+        activation(unseen_MD),
+        votes(features, head, current_K),
+        pulls(mistaken, head, true, taken).sum(0) / count,
+        float((head.bias[taken] - head.bias[true]).sum() / count),
+        float(wrong.mean()),
+        None if without_ND is None else activation(seen_ND - without_ND),
+    )
 
 
 def kinds(portrait: Portrait, rho: float, epsilon: float) -> tuple[Chosen, Chosen]:

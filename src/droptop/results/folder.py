@@ -1,14 +1,14 @@
 """The run folder: what a run leaves on disk, and how it is read back.
 
-    OUT/config.toml          runs again: droptop run --config OUT/config.toml
-    OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later
-    OUT/summary.json         the figures of every seed, once all are done
-    OUT/figures/
-    OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
-    OUT/seed-K/checkpoints/
-    OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
-    OUT/seed-K/spec.json         what its learner must know of images, so that it predicts where the data is not
-    OUT/seed-K/result.json       there once the seed is done
+OUT/config.toml          runs again: droptop run --config OUT/config.toml
+OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later
+OUT/summary.json         the figures of every seed, once all are done
+OUT/figures/
+OUT/seed-K/metrics.jsonl     a line a step; no clock time, so that equal runs have equal files
+OUT/seed-K/checkpoints/
+OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
+OUT/seed-K/spec.json         what its learner must know of images, so that it predicts where the data is not
+OUT/seed-K/result.json       there once the seed is done
 """
 
 import fcntl
@@ -55,6 +55,7 @@ def seed_folder(run: Path, seed: int) -> Path:
 @lru_cache
 def environment(device: str, threads: int) -> dict[str, Any]:
     """What a run's bits depend on besides its configuration."""
+
     def installed(name: str) -> str | None:
         try:
             return version(name)
@@ -62,8 +63,9 @@ def environment(device: str, threads: int) -> dict[str, Any]:
             return None
 
     try:
-        git = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True,
-                             text=True, timeout=10)
+        git = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10
+        )
         commit = git.stdout.strip() if git.returncode == 0 else None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
@@ -72,11 +74,16 @@ def environment(device: str, threads: int) -> dict[str, Any]:
     else:  # None where a study is read or begun on a machine without the GPUs that it runs on
         name = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
-        "python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(),
-        "versions": {"droptop": __version__} | {name: installed(name) for name in ("torch", "numpy", "scipy",
-                                                                                   "safetensors")},
-        "device": device, "device_name": name, "threads": threads,
-        "cores": len(os.sched_getaffinity(0)), "commit": commit,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "versions": {"droptop": __version__}
+        | {name: installed(name) for name in ("torch", "numpy", "scipy", "safetensors")},
+        "device": device,
+        "device_name": name,
+        "threads": threads,
+        "cores": len(os.sched_getaffinity(0)),
+        "commit": commit,
     }
 
 
@@ -189,8 +196,10 @@ def read_spec(folder: Path) -> Spec | None:
     if not path.exists():
         return None
     try:
-        noted: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
-                                 for name, value in json.loads(path.read_bytes()).items()}
+        noted: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in json.loads(path.read_bytes()).items()
+        }
         return Spec(**noted | {"dtype": getattr(torch, noted["dtype"])})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadRequest(f"{path} is damaged: {error}") from None
@@ -221,16 +230,20 @@ def read_result(run: Path, seed: int) -> dict[str, Any]:
     return json.loads((seed_folder(run, seed) / "result.json").read_text())
 
 
-def seed_result(lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Tasks,
-                eval_every: int | None = None) -> dict[str, Any]:
+def seed_result(
+    lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Tasks, eval_every: int | None = None
+) -> dict[str, Any]:
     """The figures of one seed from its metrics; the anytime accuracy where evaluations came between tasks too."""
     after: list[dict[str, Evaluation]] = [line["eval"] for line in lines if line.get("task_end")]
     tests = {}
     for name in after[0]:
         evaluations = [evaluation[name] for evaluation in after]
         anytime = [(line["step"], line["eval"][name]) for line in lines if "eval" in line and eval_every]
-        tests[name] = {**metrics(evaluations, tasks, anytime), "A": accuracy_curve(evaluations),
-                       "matrix": accuracy_matrix(evaluations, tasks)}
+        tests[name] = {
+            **metrics(evaluations, tasks, anytime),
+            "A": accuracy_curve(evaluations),
+            "matrix": accuracy_matrix(evaluations, tasks),
+        }
     result: dict[str, Any] = {"classes": classes, "tasks": tasks, "tests": tests}
     dropped = [line["dropped"] for line in lines if "dropped" in line]
     if dropped:  # mean over the stream, in percent
@@ -250,11 +263,18 @@ def summarise(config: Config, run: Path, seeds: Sequence[int] | None = None) -> 
 def summary_of(config: Config, by_seed: dict[int, dict[str, Any]]) -> dict[str, Any]:
     """The results of some seeds, put together."""
     results = list(by_seed.values())
-    tests = {test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
-             for test, figures in results[0]["tests"].items()}
+    tests = {
+        test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
+        for test, figures in results[0]["tests"].items()
+    }
     options = config.options
-    summary = {"data": options.data, "method": options.method_name, "debias": options.debias, "seeds": list(by_seed),
-               "tests": tests}
+    summary = {
+        "data": options.data,
+        "method": options.method_name,
+        "debias": options.debias,
+        "seeds": list(by_seed),
+        "tests": tests,
+    }
     if all("dropped" in result for result in results):
         summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in ("share", "chance")}
     if config.droptop is not None and config.droptop.drop == "adaptive":

@@ -76,13 +76,16 @@ def read_maps(run: Path, seed: int) -> Maps | None:
     """The maps of a run's seed; None where it recorded none."""
     folder = seed_folder(run, seed) / "maps"
     shown = _read(folder / f"{IMAGES}.safetensors")
-    moments = [Moment(about["step"], about["task"], tensors["attention"], tensors.get("dropped"))
-               for tensors, about in _steps(folder)]
+    moments = [
+        Moment(about["step"], about["task"], tensors["attention"], tensors.get("dropped"))
+        for tensors, about in _steps(folder)
+    ]
     if shown is None or not moments:
         return None
     tensors, about = shown
-    return Maps(tensors["images"].transpose(0, 2, 3, 1), about["names"], tensors["labels"], tensors.get("shortcut"),
-                moments)
+    return Maps(
+        tensors["images"].transpose(0, 2, 3, 1), about["names"], tensors["labels"], tensors.get("shortcut"), moments
+    )
 
 
 def read_confusion(run: Path, seed: int) -> list[Confusion]:

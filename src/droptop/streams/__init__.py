@@ -13,8 +13,21 @@ from droptop.streams.root import Progress
 from droptop.streams.shortcuts import ShortcutConfig
 from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
 
-__all__ = ["FAMILIES", "STREAMS", "Batch", "Data", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
-           "StreamKind", "find", "known_names"]
+__all__ = [
+    "FAMILIES",
+    "STREAMS",
+    "Batch",
+    "Data",
+    "Position",
+    "Samples",
+    "Source",
+    "Spec",
+    "Stream",
+    "StreamConfig",
+    "StreamKind",
+    "find",
+    "known_names",
+]
 
 
 @dataclass(frozen=True)
@@ -54,13 +67,23 @@ class Family:
 
 
 def _imagenet9(variant: str) -> StreamKind:
-    return StreamKind(partial(imagenet9.IMAGENET9.build, imagenet9.known(variant)), imagenet9.ImageNet9Config,
-                      folder.PRESET_224, "ImageNet-9 without primates; test sets with other backgrounds", IMAGENET9)
+    return StreamKind(
+        partial(imagenet9.IMAGENET9.build, imagenet9.known(variant)),
+        imagenet9.ImageNet9Config,
+        folder.PRESET_224,
+        "ImageNet-9 without primates; test sets with other backgrounds",
+        IMAGENET9,
+    )
 
 
 def _tiny_imagenet9(variant: str) -> StreamKind:
-    return StreamKind(partial(imagenet9.TINY.build, imagenet9.known(variant)), imagenet9.TinyImageNet9Config,
-                      folder.PRESET, "images of 64 px in the layout of ImageNet-9", TINY_IMAGENET9)
+    return StreamKind(
+        partial(imagenet9.TINY.build, imagenet9.known(variant)),
+        imagenet9.TinyImageNet9Config,
+        folder.PRESET,
+        "images of 64 px in the layout of ImageNet-9",
+        TINY_IMAGENET9,
+    )
 
 
 def _folder(path: str) -> StreamKind:
@@ -69,25 +92,38 @@ def _folder(path: str) -> StreamKind:
 
 
 STREAMS: dict[str, StreamKind] = {
-    "fashion": StreamKind(
-        fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut", border=fashion.PADDING),
+    "fashion": StreamKind(fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut", border=fashion.PADDING),
     "fashion-sticker": StreamKind(
-        fashion.fashion_sticker, fashion.StickerConfig, fashion.PRESET,
-        "a coloured sticker on the border tells the class", border=fashion.PADDING),
+        fashion.fashion_sticker,
+        fashion.StickerConfig,
+        fashion.PRESET,
+        "a coloured sticker on the border tells the class",
+        border=fashion.PADDING,
+    ),
     "fashion-background": StreamKind(
-        fashion.fashion_background, ShortcutConfig, fashion.PRESET,
-        "a texture behind the garment tells the class", border=fashion.PADDING),
+        fashion.fashion_background,
+        ShortcutConfig,
+        fashion.PRESET,
+        "a texture behind the garment tells the class",
+        border=fashion.PADDING,
+    ),
     "fashion-colour": StreamKind(
-        fashion.fashion_colour, ColourConfig, fashion.PRESET, "the garment's colour tells the class",
-        border=fashion.PADDING),
-    "split-cifar10": StreamKind(
-        cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
+        fashion.fashion_colour,
+        ColourConfig,
+        fashion.PRESET,
+        "the garment's colour tells the class",
+        border=fashion.PADDING,
+    ),
+    "split-cifar10": StreamKind(cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
     "split-cifar100": StreamKind(
-        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100),
+        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100
+    ),
     "split-mnist": StreamKind(
-        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST, mnist.PADDING),
+        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST, mnist.PADDING
+    ),
     "biased-mnist": StreamKind(
-        mnist.biased_mnist, ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit", MNIST, mnist.PADDING),
+        mnist.biased_mnist, ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit", MNIST, mnist.PADDING
+    ),
     "split-imagenet9": _imagenet9("original"),
     "split-tiny-imagenet9": _tiny_imagenet9("original"),
 }
@@ -109,8 +145,9 @@ def find(name: str) -> StreamKind:
         return FAMILIES[head].kind(rest)
     if head in FAMILIES:
         raise BadRequest(f"{name} is not the whole name: {head}:{FAMILIES[head].takes}")
-    raise BadRequest(f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}"
-                     f"{meant(name, STREAMS)}")
+    raise BadRequest(
+        f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}{meant(name, STREAMS)}"
+    )
 
 
 def known_names() -> dict[str, str]:

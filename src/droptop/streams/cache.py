@@ -163,8 +163,10 @@ def decoded(recipe: Recipe) -> Path:
                 stored.write(path, key, len(recipe.rows), recipe.size, blocks(recipe))
     except OSError as error:
         need = stored.file_size(len(recipe.rows), recipe.size) / 2**20
-        raise BadRequest(f"{path.parent}: {error.strerror}; the decoded images of {recipe.what} take {need:,.0f} MiB: "
-                         "make room, or name another folder with DROPTOP_CACHE") from None
+        raise BadRequest(
+            f"{path.parent}: {error.strerror}; the decoded images of {recipe.what} take {need:,.0f} MiB: "
+            "make room, or name another folder with DROPTOP_CACHE"
+        ) from None
     return path
 
 
@@ -183,6 +185,7 @@ def lock(place: Path, what: str) -> Iterator[None]:
 
 def blocks(recipe: Recipe) -> Iterator[Pixels]:
     """A recipe's images in order, some at a time."""
+
     def pixels(row: int) -> Pixels:
         return np.asarray(fit(recipe.make(row), (recipe.size, recipe.size))).transpose(2, 0, 1)
 
@@ -193,7 +196,7 @@ def in_parallel(work: Callable[[T], R], jobs: Sequence[T], report: Progress, wha
     """What `work` makes of each job, in order, some at a time."""
     with ThreadPoolExecutor(THREADS) as pool:
         for start in range(0, len(jobs), BLOCK):
-            yield list(pool.map(work, jobs[start:start + BLOCK]))
+            yield list(pool.map(work, jobs[start : start + BLOCK]))
             report(min(start + BLOCK, len(jobs)), len(jobs), what)
 
 

@@ -32,6 +32,7 @@ def check_scenes(scenes: Scenes, what: str, progress: Progress) -> str:
 
 def look(work: Callable[[int], R], rows: Sequence[int], what: str, progress: Progress) -> list[R]:
     """What `work` says of each row; or what those are refused for that it refuses."""
+
     def told(row: int) -> R | BadRequest:
         try:
             return work(row)

@@ -43,12 +43,37 @@ class Layout:
 
 
 CIFAR10 = Layout(
-    "CIFAR-10", "cifar10", "cifar-10-python.tar.gz", "cifar-10-batches-py",
-    tuple(f"data_batch_{number}" for number in range(1, 6)), 10_000, "test_batch", 10_000, "batches.meta",
-    "labels", "label_names", 10, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+    "CIFAR-10",
+    "cifar10",
+    "cifar-10-python.tar.gz",
+    "cifar-10-batches-py",
+    tuple(f"data_batch_{number}" for number in range(1, 6)),
+    10_000,
+    "test_batch",
+    10_000,
+    "batches.meta",
+    "labels",
+    "label_names",
+    10,
+    (0.4914, 0.4822, 0.4465),
+    (0.2470, 0.2435, 0.2616),
+)
 CIFAR100 = Layout(
-    "CIFAR-100", "cifar100", "cifar-100-python.tar.gz", "cifar-100-python", ("train",), 50_000, "test", 10_000, "meta",
-    "fine_labels", "fine_label_names", 100, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
+    "CIFAR-100",
+    "cifar100",
+    "cifar-100-python.tar.gz",
+    "cifar-100-python",
+    ("train",),
+    50_000,
+    "test",
+    10_000,
+    "meta",
+    "fine_labels",
+    "fine_label_names",
+    100,
+    (0.5071, 0.4865, 0.4409),
+    (0.2673, 0.2564, 0.2762),
+)
 
 # The paper's appendix E; the 3x3 stem leaves a last map that is larger than one cell.
 PRESET = {"width": 64, "stem": "3x3", "lr": 0.1, "memory": 500, "augment": "crop-flip"}
@@ -74,8 +99,10 @@ def where(layout: Layout, root: Path | None) -> str:
     folder = folder_of(layout, root)
     for name in (layout.meta, *layout.train, layout.test):
         if not (folder / name).is_file():
-            raise BadRequest(f"{folder / name} is missing; remove the folder, and "
-                             f"{download_command(layout.download, root)} fetches it anew")
+            raise BadRequest(
+                f"{folder / name} is missing; remove the folder, and "
+                f"{download_command(layout.download, root)} fetches it anew"
+            )
     return str(folder)
 
 
@@ -137,8 +164,9 @@ def _class_names(path: Path, record: dict[str, Any], layout: Layout) -> tuple[st
     if not all(isinstance(name, str) and name and name.isprintable() for name in names):
         raise BadRequest(f"{path}: {layout.names_key!r} holds what is no name of a class")
     if len(names) != layout.classes or len(set(names)) != layout.classes:
-        raise BadRequest(f"{path}: {len(set(names))} different names in a list of {len(names)} instead of "
-                         f"{layout.classes} classes")
+        raise BadRequest(
+            f"{path}: {len(set(names))} different names in a list of {len(names)} instead of {layout.classes} classes"
+        )
     return tuple(names)
 
 
@@ -148,15 +176,18 @@ def _images(path: Path, record: dict[str, Any], layout: Layout, rows: int) -> tu
     if data.dtype != np.uint8:
         raise BadRequest(f"{path}: 'data' holds {data.dtype} instead of uint8")
     if data.shape != (rows, int(np.prod(SHAPE))):
-        raise BadRequest(f"{path}: 'data' is {' x '.join(map(str, data.shape))} instead of {rows} images x "
-                         f"{int(np.prod(SHAPE))} bytes")
+        raise BadRequest(
+            f"{path}: 'data' is {' x '.join(map(str, data.shape))} instead of {rows} images x "
+            f"{int(np.prod(SHAPE))} bytes"
+        )
     if len(labels) != rows:
         raise BadRequest(f"{path}: {len(labels)} labels of {rows} images")
     for row, label in enumerate(labels):
         if type(label) is not int or not 0 <= label < layout.classes:
             what = label if type(label) is int else f"a {type(label).__name__}"
-            raise BadRequest(f"{path}: the label of image {row} is {what} instead of a number from 0 to "
-                             f"{layout.classes - 1}")
+            raise BadRequest(
+                f"{path}: the label of image {row} is {what} instead of a number from 0 to {layout.classes - 1}"
+            )
     return data, labels
 
 

@@ -45,8 +45,9 @@ class ColourConfig(ShortcutConfig):
         return torch.tensor(different), torch.tensor([different.index(colour) for colour in colours])
 
 
-def coloured(name: str, spec: Spec, train: Samples, test: Samples, config: ColourConfig, seed: int,
-             limit: int | None) -> Stream:
+def coloured(
+    name: str, spec: Spec, train: Samples, test: Samples, config: ColourConfig, seed: int, limit: int | None
+) -> Stream:
     """The stream of grey images (N, 1, side, side) in their classes' colours."""
     colours, own = config.palette()
 

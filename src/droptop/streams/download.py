@@ -36,17 +36,32 @@ class Package:
 
 TORONTO = "https://www.cs.toronto.edu/~kriz/"
 PACKAGES = {
-    "cifar10": Package("CIFAR-10", (TORONTO,), {"cifar-10-python.tar.gz": "c58f30108f718f92721af3b95e74349a"},
-                       "cifar-10-batches-py", archive=True),
-    "cifar100": Package("CIFAR-100", (TORONTO,), {"cifar-100-python.tar.gz": "eb9058c3a382ffc7106e4002c42a8d85"},
-                        "cifar-100-python", archive=True),
-    "mnist": Package("MNIST", ("https://ossci-datasets.s3.amazonaws.com/mnist/",
-                               "https://storage.googleapis.com/cvdf-datasets/mnist/"),
-                     {"train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-                      "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
-                      "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
-                      "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c"},
-                     "MNIST/raw", archive=False),
+    "cifar10": Package(
+        "CIFAR-10",
+        (TORONTO,),
+        {"cifar-10-python.tar.gz": "c58f30108f718f92721af3b95e74349a"},
+        "cifar-10-batches-py",
+        archive=True,
+    ),
+    "cifar100": Package(
+        "CIFAR-100",
+        (TORONTO,),
+        {"cifar-100-python.tar.gz": "eb9058c3a382ffc7106e4002c42a8d85"},
+        "cifar-100-python",
+        archive=True,
+    ),
+    "mnist": Package(
+        "MNIST",
+        ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        {
+            "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+            "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+            "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+            "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+        },
+        "MNIST/raw",
+        archive=False,
+    ),
 }
 
 
@@ -107,8 +122,10 @@ def fetch(addresses: Sequence[str], path: Path, md5: str, progress: Progress) ->
             if not begun:  # else the fault may lie in what came before
                 hopeless.add(address)
     tried = "; ".join(f"{address} ({problem})" for address, problem in problems.items())
-    raise DownloadFailed(f"no download of {path.name}: {tried}. Get it from there by other means, put it at "
-                         f"{path.absolute()} and give this command again")
+    raise DownloadFailed(
+        f"no download of {path.name}: {tried}. Get it from there by other means, put it at "
+        f"{path.absolute()} and give this command again"
+    )
 
 
 def transfer(address: str, part: Path, progress: Progress) -> None:

@@ -49,8 +49,12 @@ class StickerConfig(ShortcutConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(1 <= self.sticker_size <= 32, "sticker_size", "a number of pixels from 1 to 32", self.sticker_size)
-        require(0 < self.garment_brightness <= 1, "garment_brightness", "a number above 0 and up to 1",
-                self.garment_brightness)
+        require(
+            0 < self.garment_brightness <= 1,
+            "garment_brightness",
+            "a number above 0 and up to 1",
+            self.garment_brightness,
+        )
 
 
 @cache
@@ -62,8 +66,7 @@ def images() -> tuple[Samples, Samples]:
     rgb = F.pad(grey, (PADDING,) * 4)[:, None].expand(-1, 3, -1, -1).contiguous()
     labels = torch.arange(len(CLASSES))
     edge = TRAIN * len(CLASSES)
-    return (Samples(rgb[:edge], labels.repeat_interleave(TRAIN)),
-            Samples(rgb[edge:], labels.repeat_interleave(TEST)))
+    return (Samples(rgb[:edge], labels.repeat_interleave(TRAIN)), Samples(rgb[edge:], labels.repeat_interleave(TEST)))
 
 
 def check(root: Path | None, progress: Progress) -> str:
@@ -82,8 +85,9 @@ def fashion(config: StreamConfig, seed: int, limit: int | None = None, root: Pat
     return Stream("fashion", SPEC, train, {"clean": test}, config, seed, limit)
 
 
-def with_shortcut(name: str, paint: Paint, config: ShortcutConfig, seed: int, limit: int | None,
-                  brightness: float = 1.0) -> Stream:
+def with_shortcut(
+    name: str, paint: Paint, config: ShortcutConfig, seed: int, limit: int | None, brightness: float = 1.0
+) -> Stream:
     train, test = (dataclasses.replace(part, x=(part.x * brightness).to(torch.uint8)) for part in images())
     tests = {
         "biased": paint(test, config.correlation, generator(seed, name, "biased")),
@@ -103,8 +107,7 @@ def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None, 
     return with_shortcut("fashion-sticker", paint, config, seed, limit, config.garment_brightness)
 
 
-def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = None,
-                       root: Path | None = None) -> Stream:
+def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     def paint(samples: Samples, correlation: float, random: torch.Generator) -> Samples:
         cues = draw_cues(samples.y, correlation, random)
         x, shortcut = add_background(samples.x, foreground(samples.x), cues, random)

@@ -38,8 +38,9 @@ def walk(folder: Path) -> list[Path]:
     found = []
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [Path(place, name) for name in sorted(files)
-                  if name.lower().endswith(WALKED) and not name.startswith(".")]
+        found += [
+            Path(place, name) for name in sorted(files) if name.lower().endswith(WALKED) and not name.startswith(".")
+        ]
     return found
 
 
@@ -52,14 +53,19 @@ def load(path: Path, shape: tuple[int, int, int], border: int = 0) -> Tensor:
         framed = Image.new("RGB", (width, height))
         framed.paste(fit(image, inner), (border, border))
         image = framed
-    return torch.from_numpy(np.array(image.convert("L" if channels == 1 else "RGB"))).view(height, width, -1).permute(
-        2, 0, 1)
+    return (
+        torch.from_numpy(np.array(image.convert("L" if channels == 1 else "RGB")))
+        .view(height, width, -1)
+        .permute(2, 0, 1)
+    )
 
 
-def load_all(paths: Sequence[Path], shape: tuple[int, int, int], border: int,
-             batch: int) -> Iterator[tuple[list[Path], Tensor, list[str]]]:
+def load_all(
+    paths: Sequence[Path], shape: tuple[int, int, int], border: int, batch: int
+) -> Iterator[tuple[list[Path], Tensor, list[str]]]:
     """Batches of files and their images (N, c, h, w), read by several threads; beside them, what is wrong with those
     files that are left out."""
+
     def tried(path: Path) -> Tensor | str:
         try:
             return load(path, shape, border)
@@ -67,7 +73,7 @@ def load_all(paths: Sequence[Path], shape: tuple[int, int, int], border: int,
             return str(error)
 
     for start in range(0, len(paths), batch):
-        part = paths[start:start + batch]
+        part = paths[start : start + batch]
         read = dict(zip(part, (each for some in in_parallel(tried, part, silent, "") for each in some)))
         images = {path: image for path, image in read.items() if isinstance(image, Tensor)}
         pixels = torch.stack(list(images.values())) if images else torch.zeros(0, *shape, dtype=torch.uint8)

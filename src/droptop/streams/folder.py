@@ -64,11 +64,16 @@ def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, So
         scenes.complete()
     recipes = {"test" if scenes is None else "original": plain(test, size, f"{place}, test")}
     if scenes is not None:
-        recipes |= {variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}")
-                    for variant in VARIANTS}
+        recipes |= {
+            variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}") for variant in VARIANTS
+        }
     tests = {name: cache.source(recipe, test.y, room) for name, recipe in recipes.items()}
-    return spec, images, tests | {name: cache.source(plain(part, size, f"{place}, {name}"), part.y, room)
-                                  for name, part in more.items()}
+    return (
+        spec,
+        images,
+        tests
+        | {name: cache.source(plain(part, size, f"{place}, {name}"), part.y, room) for name, part in more.items()},
+    )
 
 
 def tree(path: str) -> tuple[Path, Part, Part, dict[str, Part]]:
@@ -90,8 +95,11 @@ def files_of(data: str) -> str | None:
         return None
     try:
         _, train, test, more = tree(path)
-        parts = [(name, part.path(row).stat().st_size) for part in (train, test, *more.values())
-                 for row, name in enumerate(part.names)]
+        parts = [
+            (name, part.path(row).stat().st_size)
+            for part in (train, test, *more.values())
+            for row, name in enumerate(part.names)
+        ]
     except (BadRequest, OSError):
         return None
     return hashlib.sha256(json.dumps(sorted(parts)).encode()).hexdigest()

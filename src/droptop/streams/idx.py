@@ -30,8 +30,10 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
         raise BadRequest(f"{path}: {error.strerror}") from None
     start = bytes([0, 0, UNSIGNED_BYTE, len(shape)])
     if data[:4] != start:
-        raise BadRequest(f"{path} is no idx file of bytes in {len(shape)} dimensions: it starts with "
-                         f"{data[:4].hex(' ') or 'nothing'} instead of {start.hex(' ')}")
+        raise BadRequest(
+            f"{path} is no idx file of bytes in {len(shape)} dimensions: it starts with "
+            f"{data[:4].hex(' ') or 'nothing'} instead of {start.hex(' ')}"
+        )
     if len(data) < header:
         raise BadRequest(f"{path} is cut off in its header")
     found = struct.unpack(f">{len(shape)}I", data[4:header])

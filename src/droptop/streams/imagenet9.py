@@ -32,8 +32,17 @@ from droptop.streams.stream import Source, Spec, Stream
 from droptop.streams.tree import Part, read_part
 from droptop.streams.variants import VARIANTS
 
-FOLDERS = ("00_dog", "01_bird", "02_vehicle", "03_reptile", "04_carnivore", "05_insect", "06_instrument", "07_primate",
-           "08_fish")
+FOLDERS = (
+    "00_dog",
+    "01_bird",
+    "02_vehicle",
+    "03_reptile",
+    "04_carnivore",
+    "05_insect",
+    "06_instrument",
+    "07_primate",
+    "08_fish",
+)
 LEFT_OUT = "07_primate"
 TAUGHT = tuple(name for name in FOLDERS if name != LEFT_OUT)
 TESTS = ("original", *VARIANTS, "stylized")
@@ -61,30 +70,37 @@ class Kind:
     smallest: int  # pixels a side that its images have at least
     how: str  # to get it
 
-    def build(self, variant: str, config: ImageConfig, seed: int, limit: int | None = None,
-              root: Path | None = None) -> Stream:
+    def build(
+        self, variant: str, config: ImageConfig, seed: int, limit: int | None = None, root: Path | None = None
+    ) -> Stream:
         """The stream that trains on a variant."""
         name = self.name if variant == "original" else f"{self.name}:{variant}"
-        images, tests = cache.once((name, root, config.image_size, config.in_memory_mb),
-                                   lambda: self.sources(name, variant, config, root))
-        spec = Spec((3, config.image_size, config.image_size), tuple(folder[3:] for folder in TAUGHT), mean=MEAN,
-                    std=STD)
+        images, tests = cache.once(
+            (name, root, config.image_size, config.in_memory_mb), lambda: self.sources(name, variant, config, root)
+        )
+        spec = Spec(
+            (3, config.image_size, config.image_size), tuple(folder[3:] for folder in TAUGHT), mean=MEAN, std=STD
+        )
         return Stream(name, spec, images, tests, config, seed, limit)
 
-    def sources(self, name: str, variant: str, config: ImageConfig,
-                root: Path | None) -> tuple[Source, dict[str, Source]]:
+    def sources(
+        self, name: str, variant: str, config: ImageConfig, root: Path | None
+    ) -> tuple[Source, dict[str, Source]]:
         """What to train on and what to test with."""
         size, room = config.image_size, config.room
         train = dict(self.sets(root, "train", [variant], size))
         tests = dict(self.sets(root, "val", TESTS, size))
         if variant not in train:
-            raise BadRequest(f"{name} needs images to train on: a folder {variant}/train"
-                             + (" or masks/train" if variant in VARIANTS else ""))
+            raise BadRequest(
+                f"{name} needs images to train on: a folder {variant}/train"
+                + (" or masks/train" if variant in VARIANTS else "")
+            )
         images = cache.source(*train[variant], room)
         return images, {test: cache.source(*made, room) for test, made in tests.items()}
 
-    def sets(self, root: Path | None, part: str, names: Sequence[str],
-             size: int) -> Iterator[tuple[str, tuple[Recipe, Tensor]]]:
+    def sets(
+        self, root: Path | None, part: str, names: Sequence[str], size: int
+    ) -> Iterator[tuple[str, tuple[Recipe, Tensor]]]:
         """Those of the named variants that can be had."""
         scenes = None
         for name in names:
@@ -138,8 +154,10 @@ class Kind:
         with opened(part.path(0)) as image:
             width, height = image.size
         if min(width, height) < self.smallest:
-            raise BadRequest(f"{part.path(0)} is {width} x {height} pixels, too small for {self.name}: for images such "
-                             f"as these there is {TINY.name}")
+            raise BadRequest(
+                f"{part.path(0)} is {width} x {height} pixels, too small for {self.name}: for images such "
+                f"as these there is {TINY.name}"
+            )
 
     def where(self, root: Path | None) -> str:
         """The folder it is in, and how many of the test sets can be had; nothing is read."""
@@ -182,9 +200,17 @@ def taught(part: Part) -> tuple[list[int], Tensor]:
 
 
 IMAGENET9 = Kind(
-    "split-imagenet9", "imagenet9", ("imagenet9/bg_challenge", "bg_challenge", "imagenet9", ""), 128,
+    "split-imagenet9",
+    "imagenet9",
+    ("imagenet9/bg_challenge", "bg_challenge", "imagenet9", ""),
+    128,
     "unpack original.tar.gz (training images) and the release (test sets) of "
-    "https://github.com/MadryLab/backgrounds_challenge in the folder imagenet9")
+    "https://github.com/MadryLab/backgrounds_challenge in the folder imagenet9",
+)
 TINY = Kind(
-    "split-tiny-imagenet9", "tiny-in9", ("tiny-in9", ""), 1,
-    "put small images there in ImageNet-9's layout, original/{train,val}/00_dog and so on, masks/ beside original/")
+    "split-tiny-imagenet9",
+    "tiny-in9",
+    ("tiny-in9", ""),
+    1,
+    "put small images there in ImageNet-9's layout, original/{train,val}/00_dog and so on, masks/ beside original/",
+)

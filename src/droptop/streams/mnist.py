@@ -1,9 +1,9 @@
 """MNIST from its idx files, plain or coloured: 28 x 28 grey padded to 32 x 32 RGB.
 
-    ROOT/MNIST/raw/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]
+ROOT/MNIST/raw/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]
 
-    split-mnist     grey digits                                  test set: clean
-    biased-mnist    a colour a digit (appendix B of the paper)   test sets: biased, plain, random
+split-mnist     grey digits                                  test set: clean
+biased-mnist    a colour a digit (appendix B of the paper)   test sets: biased, plain, random
 """
 
 import dataclasses

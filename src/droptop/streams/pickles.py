@@ -48,8 +48,11 @@ class Name(Enum):
 
 
 NAMES = {
-    b"numpy.core.multiarray _reconstruct": Name.RECONSTRUCT, b"numpy._core.multiarray _reconstruct": Name.RECONSTRUCT,
-    b"numpy ndarray": Name.ARRAY, b"numpy dtype": Name.DTYPE, b"_codecs encode": Name.ENCODE,
+    b"numpy.core.multiarray _reconstruct": Name.RECONSTRUCT,
+    b"numpy._core.multiarray _reconstruct": Name.RECONSTRUCT,
+    b"numpy ndarray": Name.ARRAY,
+    b"numpy dtype": Name.DTYPE,
+    b"_codecs encode": Name.ENCODE,
 }
 
 
@@ -82,7 +85,9 @@ def load(path: Path) -> dict[str, Any]:
         return machine.run()
     except (Refused, IndexError, KeyError, ValueError) as error:
         known: dict[type[Exception], str] = {
-            IndexError: "it takes from an empty stack", KeyError: "it recalls what it never stored"}
+            IndexError: "it takes from an empty stack",
+            KeyError: "it recalls what it never stored",
+        }
         reason = known.get(type(error), str(error))
         raise BadRequest(f"{path} is no CIFAR file, or a damaged one: {reason}, at byte {machine.at:,}") from None
 
@@ -127,7 +132,7 @@ class Machine:
     # -- The file's bytes ---------------------------------------------------------------------------------------------
 
     def take(self, count: int) -> bytes:
-        piece = self.data[self.at:self.at + count]
+        piece = self.data[self.at : self.at + count]
         if len(piece) < count:
             raise Refused(f"it ends where {count:,} bytes should follow")
         self.at += count
@@ -204,8 +209,13 @@ class Machine:
         match self.stack[-1], state:
             case Dtype() as dtype, (3, "|" | "<" | ">" | b"|" | b"<" | b">" as order, None, None, None, -1, -1, 0):
                 dtype.value = np.dtype(text_of(order) + dtype.kind)
-            case Array() as array, (1, tuple() as shape, Dtype(value=np.dtype() as numpy_dtype),
-                                    bool() | 0 | 1 as fortran, bytes() as numbers):
+            case Array() as array, (
+                1,
+                tuple() as shape,
+                Dtype(value=np.dtype() as numpy_dtype),
+                bool() | 0 | 1 as fortran,
+                bytes() as numbers,
+            ):
                 array.value = numbers_of(shape, numpy_dtype, bool(fortran), numbers)
             case _:
                 raise Refused("a state that no array of numbers has")

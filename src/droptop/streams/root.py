@@ -18,8 +18,10 @@ class Missing(BadRequest):
     """A data set that is not on this disk: what was looked for, and how to get it."""
 
     def __init__(self, name: str, looked_for: Path, how: str) -> None:
-        super().__init__(f"{name} is not on this disk: looked for {looked_for}; {how}, or name another folder with "
-                         "--root or DROPTOP_DATA")
+        super().__init__(
+            f"{name} is not on this disk: looked for {looked_for}; {how}, or name another folder with "
+            "--root or DROPTOP_DATA"
+        )
         self.how = how
 
 

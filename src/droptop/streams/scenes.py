@@ -32,8 +32,15 @@ BOXES = "boxes.json"
 
 def plain(part: Part, size: int, what: str) -> Recipe:
     """A part's images as they are."""
-    return Recipe(what, "plain", size, part.home, part.names, range(len(part)),
-                  lambda row: read_image(part.path(row), at_least=size))
+    return Recipe(
+        what,
+        "plain",
+        size,
+        part.home,
+        part.names,
+        range(len(part)),
+        lambda row: read_image(part.path(row), at_least=size),
+    )
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,10 @@ class Scenes:
         with opened(self.mask_path(row)) as file:
             mask = foreground(file)
         if mask.shape != image.shape[:2]:
-            raise BadRequest(f"{self.mask_path(row)} is {mask.shape[1]} x {mask.shape[0]} pixels, its image "
-                             f"{self.part.path(row)} {image.shape[1]} x {image.shape[0]}")
+            raise BadRequest(
+                f"{self.mask_path(row)} is {mask.shape[1]} x {mask.shape[0]} pixels, its image "
+                f"{self.part.path(row)} {image.shape[1]} x {image.shape[0]}"
+            )
         return image, mask
 
     def box(self, row: int, mask: Mask) -> Box:
@@ -97,8 +106,11 @@ class Scenes:
     def donors(self, variant: str, row: int) -> Iterator[int]:
         """The rows that are asked for a background, in turn."""
         name, own, classes = self.part.stem(row), self.part.labels[row], len(self.part.classes)
-        chosen = {"mixed_same": own, "mixed_next": (own + 1) % classes,
-                  "mixed_rand": derive(0, variant, name) % classes}[variant]
+        chosen = {
+            "mixed_same": own,
+            "mixed_next": (own + 1) % classes,
+            "mixed_rand": derive(0, variant, name) % classes,
+        }[variant]
         rows = self.part.rows_of[chosen]
         others = len(rows) - (chosen == own)
         for draw in range(DRAWS if others else 0):
@@ -143,15 +155,18 @@ def read_boxes(home: Path) -> dict[str, Box]:
         return {}
     try:
         noted = json.loads(path.read_bytes())["boxes"]
-        boxes = {str(stem): Box(max(0, left), max(0, top), right + 1, bottom + 1)
-                 for stem, (left, top, right, bottom) in noted.items()}
+        boxes = {
+            str(stem): Box(max(0, left), max(0, top), right + 1, bottom + 1)
+            for stem, (left, top, right, bottom) in noted.items()
+        }
         if any(type(edge) is not int for box in boxes.values() for edge in box):
             raise TypeError
     except OSError as error:
         raise BadRequest(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise BadRequest(f'{path} is not {{"boxes": {{"val/CLASS/NAME": [left, top, right, bottom]}}}}, in whole '
-                         "pixels") from None
+        raise BadRequest(
+            f'{path} is not {{"boxes": {{"val/CLASS/NAME": [left, top, right, bottom]}}}}, in whole pixels'
+        ) from None
     for stem, box in boxes.items():
         if box.right <= box.left or box.bottom <= box.top:
             raise BadRequest(f"{path}: the box of {stem} ends before it begins")

@@ -64,8 +64,13 @@ def write(path: Path, key: str, rows: int, size: int, blocks: Iterable[Pixels]) 
             assert len(table) == rows
             sums = np.array(table, "<u4").tobytes()
             file.write(sums)
-            header = {"format": FORMAT, "key": key, "rows": rows, "size": size,
-                      "table": hashlib.sha256(sums).hexdigest()}
+            header = {
+                "format": FORMAT,
+                "key": key,
+                "rows": rows,
+                "size": size,
+                "table": hashlib.sha256(sums).hexdigest(),
+            }
             file.seek(0)
             file.write(json.dumps(header).encode().ljust(HEADER))
             file.flush()
@@ -82,9 +87,12 @@ def whole(path: Path, key: str) -> bool:
             header: dict[str, Any] = json.loads(file.read(HEADER))
             rows, size = int(header["rows"]), int(header["size"])
             file.seek(-4 * rows, os.SEEK_END)
-            return (header["format"] == FORMAT and header["key"] == key
-                    and path.stat().st_size == file_size(rows, size)
-                    and header["table"] == hashlib.sha256(file.read()).hexdigest())
+            return (
+                header["format"] == FORMAT
+                and header["key"] == key
+                and path.stat().st_size == file_size(rows, size)
+                and header["table"] == hashlib.sha256(file.read()).hexdigest()
+            )
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -1,7 +1,7 @@
 """A stream: classes split into tasks, whose images arrive once, in an order that only the seed decides.
 
-    for x, y, task, shortcut in stream:      # in droptop's loop or in anyone's own
-        ...
+for x, y, task, shortcut in stream:      # in droptop's loop or in anyone's own
+    ...
 """
 
 import warnings
@@ -38,8 +38,10 @@ class Spec:
         if len(self.shape) != 3 or min(self.shape) < 1:
             raise BadRequest(f"shape must be channels, height and width, not {self.shape}")
         if self.shape[2] in (1, 3) and self.shape[0] > 4:
-            warnings.warn(f"shape is channels, height and width: {self.shape} are images of {self.shape[0]} channels",
-                          stacklevel=3)
+            warnings.warn(
+                f"shape is channels, height and width: {self.shape} are images of {self.shape[0]} channels",
+                stacklevel=3,
+            )
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,12 @@ class Samples:
 
     def __getitem__(self, rows: Tensor) -> "Samples":
         follows, shortcut = self.follows, self.shortcut
-        return Samples(self.x[rows], self.y[rows], None if follows is None else follows[rows],
-                       None if shortcut is None else shortcut[rows])
+        return Samples(
+            self.x[rows],
+            self.y[rows],
+            None if follows is None else follows[rows],
+            None if shortcut is None else shortcut[rows],
+        )
 
 
 class Source(Protocol):
@@ -144,8 +150,16 @@ class StreamConfig:
 class Stream:
     """Batches of training images, each once, task after task; `tests` by name to see what has been learned."""
 
-    def __init__(self, name: str, spec: Spec, train: Source, tests: Mapping[str, Source], config: StreamConfig,
-                 seed: int, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        spec: Spec,
+        train: Source,
+        tests: Mapping[str, Source],
+        config: StreamConfig,
+        seed: int,
+        limit: int | None = None,
+    ) -> None:
         self.held = held_out(train.y, config.hold_out)
         if config.hold_out:
             rows = self.held.nonzero()[:, 0]
@@ -154,13 +168,17 @@ class Stream:
         self.config, self.seed, self.limit = config, seed, limit
         for part, source in (("training images", train), *((f"test set {test}", one) for test, one in tests.items())):
             if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
-                raise BadRequest(f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
-                                 f"{int(source.y.min())} to {int(source.y.max())}")
+                raise BadRequest(
+                    f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
+                    f"{int(source.y.min())} to {int(source.y.max())}"
+                )
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
-                raise BadRequest(f"task {task} of {name} has {len(self.order[task])} samples, fewer than one batch of "
-                                 f"{config.batch}: raise --limit, lower --batch or --imbalance, or pass --no-drop-last")
+                raise BadRequest(
+                    f"task {task} of {name} has {len(self.order[task])} samples, fewer than one batch of "
+                    f"{config.batch}: raise --limit, lower --batch or --imbalance, or pass --no-drop-last"
+                )
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
@@ -198,7 +216,7 @@ class Stream:
     def batch(self, position: Position) -> Batch:
         """The batch at a position."""
         size = self.config.batch
-        rows = self.order[position.task][position.batch * size:(position.batch + 1) * size]
+        rows = self.order[position.task][position.batch * size : (position.batch + 1) * size]
         samples = self.train[rows]
         return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 

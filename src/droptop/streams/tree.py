@@ -60,8 +60,9 @@ class Part:
         return rows
 
     def select(self, rows: Sequence[int]) -> "Part":
-        return Part(self.home, self.classes, tuple(self.names[row] for row in rows),
-                    tuple(self.labels[row] for row in rows))
+        return Part(
+            self.home, self.classes, tuple(self.names[row] for row in rows), tuple(self.labels[row] for row in rows)
+        )
 
 
 def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
@@ -100,8 +101,11 @@ def note_other_images(folder: Path) -> None:
     others = entries(folder, lambda entry: Path(entry.name).suffix.lower() in readable.difference(ENDINGS))
     if others:
         endings = sorted({Path(name).suffix.lower() for name in others})
-        warnings.warn(f"{folder}: {len(others):,} images are left out, since they end in {', '.join(endings)} and not "
-                      f"in {', '.join(ENDINGS)}", stacklevel=2)
+        warnings.warn(
+            f"{folder}: {len(others):,} images are left out, since they end in {', '.join(endings)} and not "
+            f"in {', '.join(ENDINGS)}",
+            stacklevel=2,
+        )
 
 
 def read_tree(folder: Path) -> tuple[Part, Part, dict[str, Part]]:
@@ -111,8 +115,10 @@ def read_tree(folder: Path) -> tuple[Part, Part, dict[str, Part]]:
     if not (folder / "train").is_dir():
         raise BadRequest(f"{folder} has no folder train: images belong in {folder}/train/CLASS/")
     train = read_part(folder / "train")
-    more = {name.removeprefix(FURTHER): test_part(folder / name, train)
-            for name in entries(folder, lambda entry: entry.name.startswith(FURTHER) and entry.is_dir())}
+    more = {
+        name.removeprefix(FURTHER): test_part(folder / name, train)
+        for name in entries(folder, lambda entry: entry.name.startswith(FURTHER) and entry.is_dir())
+    }
     tests = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
     return (train, test_part(tests[0], train), more) if tests else (*hold_out(train), more)
 
@@ -126,8 +132,11 @@ def test_part(folder: Path, train: Part) -> Part:
 
 def same_classes(here: Path, ours: Sequence[str], there: Path, theirs: Sequence[str]) -> None:
     """Refuses two folders whose classes differ, with those that do."""
-    differences = [f"{', '.join(sorted(set(some) - set(others)))} only in {where}"
-                   for some, others, where in ((ours, theirs, here), (theirs, ours, there)) if set(some) - set(others)]
+    differences = [
+        f"{', '.join(sorted(set(some) - set(others)))} only in {where}"
+        for some, others, where in ((ours, theirs, here), (theirs, ours, there))
+        if set(some) - set(others)
+    ]
     if differences:
         raise BadRequest(f"{here} and {there} have different classes: {'; '.join(differences)}")
 
@@ -139,7 +148,8 @@ def hold_out(part: Part) -> tuple[Part, Part]:
     for name, rows in zip(part.classes, part.rows_of):
         count = max(1, round(HELD_OUT * len(rows)))
         if count == len(rows):
-            raise BadRequest(f"{part.home}/train/{name} holds one image, and there is neither test nor val: none can "
-                             "be held out")
+            raise BadRequest(
+                f"{part.home}/train/{name} holds one image, and there is neither test nor val: none can be held out"
+            )
         held |= set(sorted(rows, key=lambda row: hashlib.sha256(part.names[row].encode()).digest())[:count])
     return (part.select([row for row in range(len(part)) if row not in held]), part.select(sorted(held)))

@@ -48,6 +48,7 @@ def write_variants(source: Path, out: Path, names: Sequence[str] = VARIANTS, pro
 
 def _write(scenes: Scenes, variant: str, out: Path, progress: Progress) -> int:
     """One variant of one part."""
+
     def write(row: int) -> None:
         scenes.make(variant, row).save(out / variant / f"{scenes.part.stem(row)}.png", "PNG")
 

@@ -73,9 +73,9 @@ def only_bg_t(image: Pixels, box: Box) -> Pixels:
     if max(left, top, right, bottom) == 0:
         return only_bg_b(image, box)
     if max(left, right) * height > max(top, bottom) * width:
-        strip = image[:, :left] if left > right else image[:, box.right:]
+        strip = image[:, :left] if left > right else image[:, box.right :]
     else:
-        strip = image[:top] if top > bottom else image[box.bottom:]
+        strip = image[:top] if top > bottom else image[box.bottom :]
     tiled = np.tile(strip, (-(-height // len(strip)), -(-width // strip.shape[1]), 1))
     filled = image.copy()
     filled[box.pixels] = tiled[:height, :width][box.pixels]

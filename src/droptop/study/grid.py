@@ -56,9 +56,11 @@ def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
     """What a study says at its top, its own grids and what is to be added."""
     tables = read_tables(path)
     if (command := tables.get("command")) in ("run", "compare"):
-        raise BadRequest(f"{path} is no study but what one {typed(command)} was asked for: "
-                         f"{typed('resume', path.parent)} continues that, "
-                         f"{typed(command, '--config', path, '--out', 'FOLDER')} runs it again")
+        raise BadRequest(
+            f"{path} is no study but what one {typed(command)} was asked for: "
+            f"{typed('resume', path.parent)} continues that, "
+            f"{typed(command, '--config', path, '--out', 'FOLDER')} runs it again"
+        )
     own, also = (tables.pop(name, []) for name in ("grid", "also"))
     for name, part in (("grid", own), ("also", also)):
         if not isinstance(part, list) or not all(isinstance(table, dict) for table in part):
@@ -73,12 +75,14 @@ def settled(path: Path) -> str:
     parts = [("", top), *(("\n[[grid]]\n", part) for part in own), *(("\n[[also]]\n", part) for part in also)]
     if all(placed(part) == part for _, part in parts):
         return path.read_text("utf-8")
-    return "".join(head + "".join(as_toml(name, value) + "\n" for name, value in placed(part).items())
-                   for head, part in parts)
+    return "".join(
+        head + "".join(as_toml(name, value) + "\n" for name, value in placed(part).items()) for head, part in parts
+    )
 
 
 def placed(part: Grid) -> Grid:
     """Options with whole paths."""
+
     def whole(name: str, value: Any) -> Any:
         if isinstance(value, list):
             return [whole(name, one) for one in value]

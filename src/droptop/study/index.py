@@ -90,8 +90,10 @@ class Index:
 
     def add(self, run: str, config: Config) -> None:
         options = {path: value for path, value in flatten(config).items() if path not in ("seeds", "first_seed")}
-        self.database.executemany("INSERT OR REPLACE INTO options VALUES (?, ?, ?)",
-                                  [(run, name, json.dumps(value, default=str)) for name, value in options.items()])
+        self.database.executemany(
+            "INSERT OR REPLACE INTO options VALUES (?, ?, ?)",
+            [(run, name, json.dumps(value, default=str)) for name, value in options.items()],
+        )
 
     def look_again(self, cells: Iterable[Cell]) -> None:
         """Looks at those that the index has for done, though they are to be run: their results are damaged or gone."""
@@ -114,8 +116,12 @@ class Index:
         status, error, finished = "waiting", None, None
         with suppress(OSError, ValueError, KeyError):
             if (result := whole_result(run, cell.seed)) is not None:
-                rows = [(*cell, test, figure, value) for test, figures in result["tests"].items()
-                        for figure, value in figures.items() if value is None or isinstance(value, int | float)]
+                rows = [
+                    (*cell, test, figure, value)
+                    for test, figures in result["tests"].items()
+                    for figure, value in figures.items()
+                    if value is None or isinstance(value, int | float)
+                ]
                 self.database.executemany("INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?, ?)", rows)
                 status, finished = "done", (folder / "result.json").stat().st_mtime
             else:
@@ -140,13 +146,18 @@ class Index:
         return counts
 
     def statuses(self) -> dict[Cell, str]:
-        return {Cell(run, seed): status for run, seed, status in
-                self.database.execute("SELECT run, seed, status FROM cells")}
+        return {
+            Cell(run, seed): status
+            for run, seed, status in self.database.execute("SELECT run, seed, status FROM cells")
+        }
 
     def running(self) -> list[Cell]:
         """Cells that a process is at work on: those whose folder is locked."""
-        return [cell for cell, status in self.statuses().items()
-                if status != "done" and is_locked(seed_folder(self.study / "runs" / cell.run, cell.seed))]
+        return [
+            cell
+            for cell, status in self.statuses().items()
+            if status != "done" and is_locked(seed_folder(self.study / "runs" / cell.run, cell.seed))
+        ]
 
     def failures(self) -> list[tuple[Cell, str]]:
         rows = self.database.execute("SELECT run, seed, error FROM cells WHERE status = 'failed'").fetchall()
@@ -154,8 +165,12 @@ class Index:
 
     def pace(self) -> float | None:
         """Seconds between the last cells that were finished."""
-        times = [row[0] for row in self.database.execute(
-            "SELECT finished FROM cells WHERE status = 'done' ORDER BY finished DESC LIMIT 20")]
+        times = [
+            row[0]
+            for row in self.database.execute(
+                "SELECT finished FROM cells WHERE status = 'done' ORDER BY finished DESC LIMIT 20"
+            )
+        ]
         if len(times) < 2 or times[0] == times[-1] or time.time() - times[0] > 3600:
             return None
         return (times[0] - times[-1]) / (len(times) - 1)
@@ -167,11 +182,16 @@ class Index:
             options.setdefault(run, {})[name] = value
         first = ("data", "method", "debias")
         every = {name for values in options.values() for name in values} - {*first, *FREE}
-        varied = sorted(name for name in every
-                        if len({values[name] for values in options.values() if name in values}) > 1)
-        return {run: " ".join([json.loads(values[name]) for name in first]
-                              + [f"{name.rpartition('.')[2]}={values[name]}" for name in varied if name in values])
-                for run, values in options.items()}
+        varied = sorted(
+            name for name in every if len({values[name] for values in options.values() if name in values}) > 1
+        )
+        return {
+            run: " ".join(
+                [json.loads(values[name]) for name in first]
+                + [f"{name.rpartition('.')[2]}={values[name]}" for name in varied if name in values]
+            )
+            for run, values in options.items()
+        }
 
     def values(self) -> Iterable[dict[str, Any]]:
         """Every figure of every cell that is done, with the options it was measured under."""
@@ -179,5 +199,6 @@ class Index:
         for run, name, value in self.database.execute("SELECT run, name, value FROM options"):
             options.setdefault(run, {})[name] = json.loads(value)
         for run, seed, test, figure, value in self.database.execute(
-                "SELECT run, seed, test, figure, value FROM figures ORDER BY run, seed, test, figure"):
+            "SELECT run, seed, test, figure, value FROM figures ORDER BY run, seed, test, figure"
+        ):
             yield {**options[run], "run": run, "seed": seed, "test": test, "figure": figure, "value": value}

@@ -22,8 +22,9 @@ def on_slurm(study: Path, minutes: int, cpus: float, gpus: float, cluster: str |
 
     def engine(packs: list[Pack], driver: Driver) -> None:
         executor = submitit.AutoExecutor(study / "slurm", cluster=cluster)
-        executor.update_parameters(timeout_min=minutes, cpus_per_task=max(1, round(cpus)),
-                                   gpus_per_node=max(0, round(gpus)), name="droptop")
+        executor.update_parameters(
+            timeout_min=minutes, cpus_per_task=max(1, round(cpus)), gpus_per_node=max(0, round(gpus)), name="droptop"
+        )
         with interruptible():
             while packs:
                 packs = batch(packs[:ARRAY], executor, driver) + packs[ARRAY:]

@@ -30,8 +30,9 @@ def options_of(values: Sequence[Value], by: Sequence[str]) -> tuple[set[str], li
     return known, [option(name, known) for name in by]
 
 
-def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FIGURES,
-         tests: Sequence[str] = ()) -> list[dict[str, Any]]:
+def rows(
+    values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FIGURES, tests: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """A row for every group, test set and figure. Where something is debiased, also its difference to the same runs
     without (same options and seed); p_holm is corrected for all comparisons of that figure (Holm, 1979), as `compare`
     has it.
@@ -51,14 +52,26 @@ def rows(values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FI
         members = groups[key]
         numbers = by_seed((value["seed"], value["value"]) for value in members)
         row: dict[str, Any] = dict(zip([*by, "test", "figure"], key))
-        row |= {"n": len(numbers), "mean": float(numbers.mean()),
-                "error": float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if len(numbers) > 1 else None}
-        differences = by_seed((value["seed"], value["value"] - plain[twin(value)]) for value in members
-                              if value.get("debias") != "none" and plain.get(twin(value)) is not None)
+        row |= {
+            "n": len(numbers),
+            "mean": float(numbers.mean()),
+            "error": float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if len(numbers) > 1 else None,
+        }
+        differences = by_seed(
+            (value["seed"], value["value"] - plain[twin(value)])
+            for value in members
+            if value.get("debias") != "none" and plain.get(twin(value)) is not None
+        )
         effect = paired_effect([0.0] * len(differences), differences.tolist())
         low, high = effect["ci95"] or (None, None)
-        row |= {"cells": len(members), "pairs": len(differences), "diff": effect["diff"], "low": low, "high": high,
-                "p": effect["p"]}
+        row |= {
+            "cells": len(members),
+            "pairs": len(differences),
+            "diff": effect["diff"],
+            "low": low,
+            "high": high,
+            "p": effect["p"],
+        }
         found.append(row)
     for figure in figures:
         family = [row for row in found if row["figure"] == figure]
@@ -97,8 +110,13 @@ def also_varied(values: Sequence[Value], by: Sequence[str]) -> list[str]:
 def twin(value: Value) -> tuple[Any, ...]:
     """What a cell has in common with the one that differs from it in debiasing alone."""
     own = ("debias", "run", "value", *FREE)
-    return tuple(sorted((name, str(content)) for name, content in value.items()
-                        if name not in own and not name.startswith("droptop.")))
+    return tuple(
+        sorted(
+            (name, str(content))
+            for name, content in value.items()
+            if name not in own and not name.startswith("droptop.")
+        )
+    )
 
 
 def export(found: list[dict[str, Any]], path: Path) -> None:

@@ -48,6 +48,7 @@ class Driver(Protocol):
     def failed(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
         """What to try again."""
         ...
+
     def note(self, text: str) -> None: ...
 
 
@@ -104,8 +105,15 @@ class Sweep:
                 continue
             place = folder.seed_folder(job.run, job.seed)
             place.mkdir(parents=True, exist_ok=True)
-            folder.write_json(place / "failed.json", {"error": failure.message, "traceback": failure.traceback,
-                                                      "tries": self.tries[key], "when": time.time()})
+            folder.write_json(
+                place / "failed.json",
+                {
+                    "error": failure.message,
+                    "traceback": failure.traceback,
+                    "tries": self.tries[key],
+                    "when": time.time(),
+                },
+            )
             self.book(job)
         return [*again, unbegun] if unbegun else again
 
@@ -163,8 +171,10 @@ def refuse_what_cannot_be(configs: list[Config], out: Path) -> None:
         options = config.options
         if not (out / "runs" / folder_name(config)).exists():  # what was begun goes on
             config.check_asked(defaults(options.data, options.method, options.debias))
-    kinds = {(config.options.data, config.options.limit, config.stream, config.options.method, config.net): config
-             for config in configs}
+    kinds = {
+        (config.options.data, config.options.limit, config.stream, config.options.method, config.net): config
+        for config in configs
+    }
     for log in {config.options.log for config in configs}:
         trackers.check(log)
     for config in kinds.values():
@@ -186,8 +196,12 @@ def asked(out: Path) -> list[Cell]:
     return cells
 
 
-def prepare(out: Path, config: Config, note: Callable[[str], None],
-            behind: Callable[[str | None, str, str], dict[str, str | None]]) -> tuple[Path, Config]:
+def prepare(
+    out: Path,
+    config: Config,
+    note: Callable[[str], None],
+    behind: Callable[[str | None, str, str], dict[str, str | None]],
+) -> tuple[Path, Config]:
     """The run folder of a configuration, with what it holds, seeds of earlier versions of the study as well; and what
     is run there."""
     run, seeds, as_run = out / "runs" / folder_name(config), config.seeds, config.as_run()

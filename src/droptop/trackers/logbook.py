@@ -1,11 +1,11 @@
 """What trackers are told of a seed, all of it taken from its metrics.jsonl: names are those of its figures.
 
-    loss                           at every step
-    kappa/CLASS                    at step 0, and where it changes
-    dropped/share, dropped/chance  percent of the dropped cells on the shortcut, where that is known
-    accuracy/TEST                  percent over the classes seen, at evaluations: A_i after task i
-    accuracy/TEST/task-J           percent on the classes of task J, after every task
-    A_avg/TEST, F_last/TEST, ...   the figures of result.json, at the last step
+loss                           at every step
+kappa/CLASS                    at step 0, and where it changes
+dropped/share, dropped/chance  percent of the dropped cells on the shortcut, where that is known
+accuracy/TEST                  percent over the classes seen, at evaluations: A_i after task i
+accuracy/TEST/task-J           percent on the classes of task J, after every task
+A_avg/TEST, F_last/TEST, ...   the figures of result.json, at the last step
 """
 
 import math
@@ -23,8 +23,9 @@ from droptop.trackers import Tracker, find, names
 class Logbook:
     """The trackers of one seed. One that fails is left behind with a note, and the run goes on."""
 
-    def __init__(self, config: Config, run: Path, seed: int, classes: Sequence[str], tasks: Tasks,
-                 warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: Config, run: Path, seed: int, classes: Sequence[str], tasks: Tasks, warn: Callable[[str], None]
+    ) -> None:
         self.config, self.run, self.seed, self.tasks, self.warn = config, run, seed, tasks, warn
         own = config.droptop is not None and config.droptop.intensity.per == "class"
         self.groups = classes if own else ("all",)  # of the intensities
@@ -56,8 +57,11 @@ class Logbook:
         """The options, and what was measured before an interruption."""
         if not self.trackers:
             return
-        options = {path: str(value) if isinstance(value, Path) else value
-                   for path, value in flatten(self.config).items() if value is not None}
+        options = {
+            path: str(value) if isinstance(value, Path) else value
+            for path, value in flatten(self.config).items()
+            if value is not None
+        }
         self.tell("hyperparameters", options | {"seed": self.seed})
         droptop = self.config.droptop
         if droptop is not None and droptop.drop == "adaptive":
@@ -73,8 +77,12 @@ class Logbook:
 
     def end(self, lines: list[dict[str, Any]], result: dict[str, Any]) -> None:
         """The seed's figures, as numbers and as pictures."""
-        figures = {f"{figure}/{test}": value for test, figures in result["tests"].items()
-                   for figure, value in figures.items() if isinstance(value, float) and math.isfinite(value)}
+        figures = {
+            f"{figure}/{test}": value
+            for test, figures in result["tests"].items()
+            for figure, value in figures.items()
+            if isinstance(value, float) and math.isfinite(value)
+        }
         self.tell("scalars", lines[-1]["step"], figures)
         if any(type(tracker).figure is not Tracker.figure for tracker in self.trackers.values()):
             from droptop.report.figures import seed_pictures  # matplotlib is slow to load

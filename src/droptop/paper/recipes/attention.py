@@ -33,12 +33,15 @@ COLUMNS = 6  # moments, at most
 BLACK = 8  # brightest value of a removed background; files of the backgrounds challenge are JPEG
 HIGH = 100 // BINS  # percent of the cells that count as attended to most: what the paper drops
 TRUTH = 256  # images of a histogram
-MAPS_MEAN = ("Images of the first test set, of the classes that arrive first; the first seed. Bright: attended to most "
-             "(Eq. 4). Squares: the cells that DropTop would drop, some of them at random where kappa is below gamma.")
+MAPS_MEAN = (
+    "Images of the first test set, of the classes that arrive first; the first seed. Bright: attended to most "
+    "(Eq. 4). Squares: the cells that DropTop would drop, some of them at random where kappa is below gamma."
+)
 HISTOGRAM_MEANS = (
     f"Percent of the {HIGH}% of cells attended to most that the shortcut covers, on test images of the classes seen by "
     "then, as training shows them; chance is its share of all cells. " + STATISTICS + " The paper's figure shows "
-    "histograms and gives no figures to quote.")
+    "histograms and gives no figures to quote."
+)
 
 
 def cell(data: str, debias: str) -> Cell:
@@ -76,8 +79,13 @@ def draw_maps(arms: dict[str, Maps]) -> "Drawing":
 
     first = next(iter(arms.values()))
     count, moments = min(SHOWN, *(min(len(maps.images), mapped(maps)) for maps in arms.values())), chosen(first.moments)
-    figure, axes = plt.subplots(count * len(arms), 1 + len(moments), layout="constrained", squeeze=False,
-                                figsize=(1.15 * (1 + len(moments)) + 0.9, 1.12 * count * len(arms) + 0.4))
+    figure, axes = plt.subplots(
+        count * len(arms),
+        1 + len(moments),
+        layout="constrained",
+        squeeze=False,
+        figsize=(1.15 * (1 + len(moments)) + 0.9, 1.12 * count * len(arms) + 0.4),
+    )
     for ax in axes.flat:
         ax.set(xticks=[], yticks=[])
         ax.grid(False)
@@ -154,8 +162,10 @@ def background(config: Config, maps: Maps, seed: int) -> np.ndarray:
 
     stream = build_stream(config, seed)
     if "only_fg" not in stream.tests:
-        raise BadRequest(f"nobody knows where the shortcut of {config.options.data} is: choose --data fashion-sticker, "
-                         "fashion-background, or images with masks")
+        raise BadRequest(
+            f"nobody knows where the shortcut of {config.options.data} is: choose --data fashion-sticker, "
+            "fashion-background, or images with masks"
+        )
     test = stream.tests["only_fg"]
     rows = in_turn(test, [label for task in stream.tasks for label in task], len(maps.labels))
     samples = test[rows]
@@ -181,14 +191,21 @@ def shortfalls(found: Found, data: str, arms: dict[str, dict[int, Attended]]) ->
     another recipe ran in this folder are taken as they are."""
     notes = []
     for arm, name in ARMS.items():
-        own = {seed: arms[arm][seed].images if seed in arms[arm] else 0
-               for seed in found.of(histogram_cell(found, data, arm))}
+        own = {
+            seed: arms[arm][seed].images if seed in arms[arm] else 0
+            for seed in found.of(histogram_cell(found, data, arm))
+        }
         for images in sorted({count for count in own.values() if count < TRUTH}):
             seeds = ", ".join(str(seed) for seed, count in own.items() if count == images)
             notes.append(f"{name}: {f'maps of {images} images' if images else 'no maps'} of seed {seeds}")
-    return [f"**Not the {TRUTH} images of every seed that are asked for.** {'; '.join(notes)}. Cells that another "
+    return (
+        [
+            f"**Not the {TRUTH} images of every seed that are asked for.** {'; '.join(notes)}. Cells that another "
             "recipe ran in this folder are not run again for their maps: a folder of its own has them all."
-            ] if notes else []
+        ]
+        if notes
+        else []
+    )
 
 
 def histogram_table(found: Found, data: str, arms: dict[str, dict[int, Attended]]) -> Table:
@@ -200,12 +217,33 @@ def histogram_table(found: Found, data: str, arms: dict[str, dict[int, Attended]
     for moment, step in enumerate(steps):
         plain, debiased = high("none", moment), high("droptop", moment)
         chance = {seed: float(own.chance[moment]) for seed, own in arms["none"].items()}
-        rows.append([str(step), mean(chance), mean(plain), difference(chance, plain), mean(debiased),
-                     difference(plain, debiased), len(plain)])
-    columns = [Column("step", "label"), Column("chance"), Column("ER"), Column("ER - chance"), Column("ER + DropTop"),
-               Column("DropTop - none"), Column("n")]
-    return Table(f"How much of what is attended to most is the shortcut, {stream_name(data)}", columns, rows,
-                 [HISTOGRAM_MEANS, *shortfalls(found, data, arms)], suffix(found, data))
+        rows.append(
+            [
+                str(step),
+                mean(chance),
+                mean(plain),
+                difference(chance, plain),
+                mean(debiased),
+                difference(plain, debiased),
+                len(plain),
+            ]
+        )
+    columns = [
+        Column("step", "label"),
+        Column("chance"),
+        Column("ER"),
+        Column("ER - chance"),
+        Column("ER + DropTop"),
+        Column("DropTop - none"),
+        Column("n"),
+    ]
+    return Table(
+        f"How much of what is attended to most is the shortcut, {stream_name(data)}",
+        columns,
+        rows,
+        [HISTOGRAM_MEANS, *shortfalls(found, data, arms)],
+        suffix(found, data),
+    )
 
 
 def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
@@ -217,8 +255,15 @@ def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
     for ax, moment in zip(axes, moments):
         for arm, seeds in arms.items():
             heights = np.mean([own.ranks[moment] for own in seeds.values()], axis=0)
-            ax.stairs(heights, np.linspace(0, 100, BINS + 1), color=colour(arm), linewidth=1.5, label=ARMS[arm],
-                      fill=arm == "none", alpha=0.35 if arm == "none" else 1)
+            ax.stairs(
+                heights,
+                np.linspace(0, 100, BINS + 1),
+                color=colour(arm),
+                linewidth=1.5,
+                label=ARMS[arm],
+                fill=arm == "none",
+                alpha=0.35 if arm == "none" else 1,
+            )
         ax.axhline(first.chance[moment], color="black", linestyle=":", linewidth=1, label="chance")
         ax.set(title=f"step {first.steps[moment]}", xlabel="attention: least to most (% of cells)", xlim=(0, 100))
     highest = max(ax.get_ylim()[1] for ax in axes[:3])
@@ -239,16 +284,35 @@ def show_histogram(found: Found) -> list[Exhibit]:
         arms = {arm: by_seed(found, data, arm) for arm in ARMS}
         exhibits.append(histogram_table(found, data, arms))
         if all(arms.values()):
-            exhibits.append(Figure(f"Cells on the shortcut by attention, {stream_name(data)}, mean over seeds",
-                                   partial(draw_histogram, arms), suffix=suffix(found, data)))
+            exhibits.append(
+                Figure(
+                    f"Cells on the shortcut by attention, {stream_name(data)}, mean over seeds",
+                    partial(draw_histogram, arms),
+                    suffix=suffix(found, data),
+                )
+            )
     return exhibits
 
 
 RECIPES = (
-    Recipe("maps", "Figures 4 and 8", "what ER attends to with and without DropTop, over training on the same images",
-           show_maps, maps_study, data=("split-imagenet9",), quick={"limit": 1200, "memory": 300},
-           takes="one run of each arm: --seeds 1 will do"),
-    Recipe("histogram", "Figure 2", "how much of what is attended to most is the shortcut, where the truth is known",
-           show_histogram, histogram_study, data=("fashion-sticker", "fashion-background", "split-imagenet9"),
-           quick_data=("fashion-sticker", "fashion-background"), takes="5 min on 2 cores for fashion-* (estimate)"),
+    Recipe(
+        "maps",
+        "Figures 4 and 8",
+        "what ER attends to with and without DropTop, over training on the same images",
+        show_maps,
+        maps_study,
+        data=("split-imagenet9",),
+        quick={"limit": 1200, "memory": 300},
+        takes="one run of each arm: --seeds 1 will do",
+    ),
+    Recipe(
+        "histogram",
+        "Figure 2",
+        "how much of what is attended to most is the shortcut, where the truth is known",
+        show_histogram,
+        histogram_study,
+        data=("fashion-sticker", "fashion-background", "split-imagenet9"),
+        quick_data=("fashion-sticker", "fashion-background"),
+        takes="5 min on 2 cores for fashion-* (estimate)",
+    ),
 )

@@ -29,13 +29,18 @@ COLOURS = {"a": "red,lime,lime,lime" + REST, "b": "lime,lime,red,lime" + REST, "
 WATCHED = {"a": 1, "b": 0}  # the task whose accuracy is watched while the second one is learned
 TOLD = {"a": 0, "b": 1}  # the task in which colours tell
 TITLES = {"a": "(a) transfer: accuracy on task 2", "b": "(b) forgetting: accuracy on task 1"}
-LABELS = {"plain": "plain", "one": "one colour", "a": "0 red, 1 green; 2 and 3 green",
-          "b": "0 and 1 green; 2 red, 3 green"}
+LABELS = {
+    "plain": "plain",
+    "one": "one colour",
+    "a": "0 red, 1 green; 2 and 3 green",
+    "b": "0 and 1 green; 2 red, 3 green",
+}
 MEANING = (
     "Percent. " + STATISTICS + " (a) Classes 0 red and 1 green, then 2 and 3 green; (b) 0 and 1 green, then 2 red and "
     "3 green; tested on images coloured in the same way. *Yes*: lower than both plain and one-coloured images, p < "
     "0.05; *than plain* or *than one colour*: than these alone. The check is low where colours were learned; all its "
-    "images are coloured at random. The paper shows curves and gives no figures to quote.")
+    "images are coloured at random. The paper shows curves and gives no figures to quote."
+)
 MEAN, LOWEST, LAST = "mean while task 2 is learned", "lowest", "at its end"
 FIGURES = {"a": (MEAN, LAST), "b": (MEAN, LOWEST, LAST)}  # what is being learned is lowest at 0
 
@@ -61,8 +66,11 @@ def study(scope: Scope) -> list[Block]:
 def curve(lines: list[dict[str, Any]], test: str, task: int) -> Curve:
     """Accuracy on the classes of a task at every evaluation while the second one is learned."""
     start = next(line["step"] for line in lines if line.get("task_end"))
-    return {line["step"] - start: accuracy(line["eval"][test], TASKS[task]) for line in lines
-            if "eval" in line and line["step"] > start}
+    return {
+        line["step"] - start: accuracy(line["eval"][test], TASKS[task])
+        for line in lines
+        if "eval" in line and line["step"] > start
+    }
 
 
 def curves(found: Found, data: str, colouring: str, task: int) -> dict[int, Curve]:
@@ -75,8 +83,11 @@ def in_random_colours(found: Found, data: str, colouring: str, task: int) -> Ser
     """Accuracy on a task once it is learned, on images whose colours say nothing: low where colours were learned."""
     own = cell(found.scope, data, colouring)
     ends = {seed: [line for line in found.lines(own, seed) if line.get("task_end")] for seed in found.of(own)}
-    return {seed: accuracy(lines[task]["eval"]["random"], TASKS[task]) for seed, lines in ends.items()
-            if "random" in lines[task]["eval"]}
+    return {
+        seed: accuracy(lines[task]["eval"]["random"], TASKS[task])
+        for seed, lines in ends.items()
+        if "random" in lines[task]["eval"]
+    }
 
 
 def summed_up(curve: Curve, figure: str) -> float:
@@ -89,19 +100,49 @@ def table(found: Found, data: str) -> Table:
     for name, task in WATCHED.items():
         by_colour = {colouring: curves(found, data, colouring, task) for colouring in ("plain", "one", name)}
         for number, figure in enumerate(FIGURES[name]):
-            series: dict[str, Series] = {colouring: {seed: summed_up(own, figure) for seed, own in by_seed.items()}
-                                         for colouring, by_seed in by_colour.items()}
+            series: dict[str, Series] = {
+                colouring: {seed: summed_up(own, figure) for seed, own in by_seed.items()}
+                for colouring, by_seed in by_colour.items()
+            }
             against = [difference(series[other], series[name]) for other in ("plain", "one")]
-            rows.append([TITLES[name] if number == 0 else "", figure, *(mean(own) for own in series.values()),
-                         against[0].n, *against, said(against)])
+            rows.append(
+                [
+                    TITLES[name] if number == 0 else "",
+                    figure,
+                    *(mean(own) for own in series.values()),
+                    against[0].n,
+                    *against,
+                    said(against),
+                ]
+            )
         one, shortcut = (in_random_colours(found, data, colouring, TOLD[name]) for colouring in ("one", name))
-        rows.append(["", f"check: task {TOLD[name] + 1} in random colours, at its own end", None, mean(one),
-                     mean(shortcut), len(shortcut), None, difference(one, shortcut), ""])
-    columns = [Column("experiment", "label"), Column("accuracy", "label"), Column("plain"), Column("one colour"),
-               Column("shortcut"), Column("n"), Column("shortcut - plain"), Column("shortcut - one colour"),
-               Column("lower, as the paper says", "verdict")]
-    return Table(f"A colour as a shortcut in one of two tasks, ER on {data}", columns, rows, [MEANING],
-                 suffix(found, data))
+        rows.append(
+            [
+                "",
+                f"check: task {TOLD[name] + 1} in random colours, at its own end",
+                None,
+                mean(one),
+                mean(shortcut),
+                len(shortcut),
+                None,
+                difference(one, shortcut),
+                "",
+            ]
+        )
+    columns = [
+        Column("experiment", "label"),
+        Column("accuracy", "label"),
+        Column("plain"),
+        Column("one colour"),
+        Column("shortcut"),
+        Column("n"),
+        Column("shortcut - plain"),
+        Column("shortcut - one colour"),
+        Column("lower, as the paper says", "verdict"),
+    ]
+    return Table(
+        f"A colour as a shortcut in one of two tasks, ER on {data}", columns, rows, [MEANING], suffix(found, data)
+    )
 
 
 def said(against: list[Difference]) -> str:
@@ -117,8 +158,11 @@ def draw(found: Found, data: str) -> "Drawing":
 
     figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), layout="constrained")
     for ax, (name, task) in zip(axes, WATCHED.items()):
-        for colouring, drawn, style in (("plain", colour("none"), "-"), ("one", "#2e8b57", "--"),
-                                        (name, "#c8102e", "-")):
+        for colouring, drawn, style in (
+            ("plain", colour("none"), "-"),
+            ("one", "#2e8b57", "--"),
+            (name, "#c8102e", "-"),
+        ):
             by_seed = curves(found, data, colouring, task)
             if not by_seed:
                 continue
@@ -140,8 +184,15 @@ def show(found: Found) -> list[Exhibit]:
 
 
 RECIPES = (
-    Recipe("shortcut-mnist", "Figure 6",
-           "a colour that tells classes apart slows the next task down, or erases the last one", show, study,
-           data=("biased-mnist",), quick_data=("fashion-colour",), stand_in=False,
-           takes="15 min on 2 cores for 10 seeds with --set width=8,stem=3x3/2 (estimate)"),
+    Recipe(
+        "shortcut-mnist",
+        "Figure 6",
+        "a colour that tells classes apart slows the next task down, or erases the last one",
+        show,
+        study,
+        data=("biased-mnist",),
+        quick_data=("fashion-colour",),
+        stand_in=False,
+        takes="15 min on 2 cores for 10 seeds with --set width=8,stem=3x3/2 (estimate)",
+    ),
 )

@@ -43,16 +43,20 @@ NAMES = {
     "response, others": "of a non-shortcut feature's, %",
 }
 KINDS = {"shortcuts": "-", "others": "--"}
-PANELS = {"shortcuts": "shortcuts among active features (%)",
-          "times as active": "Eq. 3: activation,\nshortcuts / others",
-          "votes": "property 2: speak for the\ncurrent task on earlier images (%)",
-          "response": "activation gone with\nthe true shortcut (%)"}
+PANELS = {
+    "shortcuts": "shortcuts among active features (%)",
+    "times as active": "Eq. 3: activation,\nshortcuts / others",
+    "votes": "property 2: speak for the\ncurrent task on earlier images (%)",
+    "response": "activation gone with\nthe true shortcut (%)",
+}
 MEANING = (
     f"Learners after the tasks {SPLIT}, tested on images as training shows them; all other classes are unseen. A "
     "feature is a unit of the vector that the head sees; thresholds are in units of the mean feature's activation on "
     "seen data. "
-    + STATISTICS + " By chance, features would speak for the current task a third of the time. The true shortcut can "
-    "be taken away where the stream has test images with and without it. The paper measures none of this.")
+    + STATISTICS
+    + " By chance, features would speak for the current task a third of the time. The true shortcut can "
+    "be taken away where the stream has test images with and without it. The paper measures none of this."
+)
 
 
 def cell(data: str, debias: str) -> Cell:
@@ -97,8 +101,9 @@ def portraits(found: Found, data: str, arm: str) -> dict[int, Portrait]:
 
 
 def read(noted: dict[str, Any]) -> Portrait:
-    arrays: dict[str, Any] = {name: np.array(value, dtype=float) if isinstance(value, list) else value
-                              for name, value in noted.items()}
+    arrays: dict[str, Any] = {
+        name: np.array(value, dtype=float) if isinstance(value, list) else value for name, value in noted.items()
+    }
     return Portrait(**arrays)
 
 
@@ -116,8 +121,12 @@ def table(found: Found, data: str) -> Table:
         if plain or debiased:
             effect = difference(plain, debiased)
             rows.append([name, mean(plain), mean(debiased), effect, effect.n])
-    columns = [Column(f"rho = {RHO:g}, epsilon = {EPSILON:g}", "label"), *(Column(name) for name in ARMS.values()),
-               Column("DropTop - none"), Column("n")]
+    columns = [
+        Column(f"rho = {RHO:g}, epsilon = {EPSILON:g}", "label"),
+        *(Column(name) for name in ARMS.values()),
+        Column("DropTop - none"),
+        Column("n"),
+    ]
     return Table(f"Shortcut features of ER on {stream_name(data)}", columns, rows, [MEANING], suffix(found, data))
 
 
@@ -130,16 +139,38 @@ def thresholds(found: Found, data: str) -> Table:
         by_seed = portraits(found, data, arm)
         for rho, epsilon in itertools.product(TRIED, TRIED):
             activation = series(by_seed, "times as active", rho, epsilon)
-            gaps = [difference(series(by_seed, f"{panel}, others", rho, epsilon),
-                               series(by_seed, f"{panel}, shortcuts", rho, epsilon)) for panel in panels]
-            rows.append([name, f"{rho:g}", f"{epsilon:g}", mean(series(by_seed, "shortcuts", rho, epsilon)),
-                         difference(dict.fromkeys(activation, 100.0), activation), *gaps])
-    columns = [Column("learner", "label"), Column("rho", "label"), Column("epsilon", "label"),
-               Column("shortcuts, % of active"), Column("Eq. 3: activation, % above non-shortcuts"),
-               *(Column(f"{what}, shortcuts - others") for what in panels.values())]
-    return Table(f"Shortcuts against non-shortcuts of ER on {stream_name(data)}", columns, rows,
-                 ["The figures of the table above at other thresholds. " + STATISTICS],
-                 "-".join(filter(None, (suffix(found, data), "thresholds"))))
+            gaps = [
+                difference(
+                    series(by_seed, f"{panel}, others", rho, epsilon),
+                    series(by_seed, f"{panel}, shortcuts", rho, epsilon),
+                )
+                for panel in panels
+            ]
+            rows.append(
+                [
+                    name,
+                    f"{rho:g}",
+                    f"{epsilon:g}",
+                    mean(series(by_seed, "shortcuts", rho, epsilon)),
+                    difference(dict.fromkeys(activation, 100.0), activation),
+                    *gaps,
+                ]
+            )
+    columns = [
+        Column("learner", "label"),
+        Column("rho", "label"),
+        Column("epsilon", "label"),
+        Column("shortcuts, % of active"),
+        Column("Eq. 3: activation, % above non-shortcuts"),
+        *(Column(f"{what}, shortcuts - others") for what in panels.values()),
+    ]
+    return Table(
+        f"Shortcuts against non-shortcuts of ER on {stream_name(data)}",
+        columns,
+        rows,
+        ["The figures of the table above at other thresholds. " + STATISTICS],
+        "-".join(filter(None, (suffix(found, data), "thresholds"))),
+    )
 
 
 def draw(found: Found, data: str) -> "Drawing":
@@ -179,13 +210,24 @@ def show(found: Found) -> list[Exhibit]:
     for data in found.scope.data:
         if all(portraits(found, data, arm) for arm in ARMS):
             title = f"Shortcut features of ER on {stream_name(data)} by thresholds: mean and standard error over seeds"
-            exhibits += [table(found, data), thresholds(found, data),
-                         Figure(title, partial(draw, found, data), suffix=suffix(found, data))]
+            exhibits += [
+                table(found, data),
+                thresholds(found, data),
+                Figure(title, partial(draw, found, data), suffix=suffix(found, data)),
+            ]
     return exhibits
 
 
 RECIPES = (
-    Recipe("features", "Section 3", "which features are shortcuts (definitions 1, 2), how active (Eq. 3), how wrong "
-           "(property 2)", show, study, measure, data=("fashion-sticker", "split-cifar10"),
-           quick={"limit": 800, "memory": 200}, takes="2 min on 2 cores for fashion-sticker (estimate)"),
+    Recipe(
+        "features",
+        "Section 3",
+        "which features are shortcuts (definitions 1, 2), how active (Eq. 3), how wrong (property 2)",
+        show,
+        study,
+        measure,
+        data=("fashion-sticker", "split-cifar10"),
+        quick={"limit": 800, "memory": 200},
+        takes="2 min on 2 cores for fashion-sticker (estimate)",
+    ),
 )

@@ -27,20 +27,29 @@ NAMES: dict[Kind, str] = {"only_bg": "OnlyBG", "only_fg": "OnlyFG"}
 COLOURS: dict[Kind, str] = {"only_bg": "#b8860b", "only_fg": "#2a6f97"}
 TESTED: dict[Tested, str] = {"own": "tested on images of its own kind", "original": "tested on the original images"}
 # A quick look has no images without an object: a background that tells the class stands for OnlyBG, none for OnlyFG.
-BUILT_IN: dict[Kind, Cell] = {"only_bg": {"data": "fashion-background", "correlation": 1.0},
-                              "only_fg": {"data": "fashion"}}
-BUILT_IN_TESTS: dict[Kind, dict[Tested, str]] = {"only_bg": {"own": "biased", "original": "removed"},
-                                                 "only_fg": {"own": "clean", "original": "clean"}}
+BUILT_IN: dict[Kind, Cell] = {
+    "only_bg": {"data": "fashion-background", "correlation": 1.0},
+    "only_fg": {"data": "fashion"},
+}
+BUILT_IN_TESTS: dict[Kind, dict[Tested, str]] = {
+    "only_bg": {"own": "biased", "original": "removed"},
+    "only_fg": {"own": "clean", "original": "clean"},
+}
 OF_PAPER = (quoted.IMAGENET_9,)
 IN_PAPER = ("A_1", "A_2", "A_3", "A_4", "A_avg", "F_last", "ordinary training")  # the columns of its table
 MEANING = (
     "Percent. " + STATISTICS + " A_i is the accuracy over the classes seen after task i; ordinary training is one pass "
     "over the same images, all classes shuffled together. Gain is the paper's \"Rel. Improv.\", in percent of OnlyBG's "
-    "figure.")
-QUOTED = ("The paper does not say whether it tests on images of the same kind or on the originals; its figures stand "
-          "beside the former.")
-BUILT_IN_MEANS = ("Here OnlyBG is fashion-background, whose background always tells the class, and OnlyFG is fashion, "
-                  "which has none; their originals are plain images.")
+    "figure."
+)
+QUOTED = (
+    "The paper does not say whether it tests on images of the same kind or on the originals; its figures stand "
+    "beside the former."
+)
+BUILT_IN_MEANS = (
+    "Here OnlyBG is fashion-background, whose background always tells the class, and OnlyFG is fashion, "
+    "which has none; their originals are plain images."
+)
 
 
 def cell(scope: Scope, data: str, kind: Kind, method: str = "er") -> Cell:
@@ -75,10 +84,16 @@ def series(found: Found, data: str, kind: Kind, tested: Tested) -> dict[str, Ser
     """Every figure by seed: accuracy after each task, their mean, forgetting, and ordinary training's accuracy."""
     own, test = cell(found.scope, data, kind), test_of(data, kind, tested)
     curves = {seed: result["tests"][test]["A"] for seed, result in found.of(own).items() if test in result["tests"]}
-    after = {f"A_{task + 1}": {seed: curve[task] for seed, curve in curves.items()}
-             for task in range(max(map(len, curves.values()), default=0))}
-    return {**after, "A_avg": found.series(own, test, "A_avg"), "F_last": found.series(own, test, "F_last"),
-            "ordinary training": found.series(cell(found.scope, data, kind, "joint"), test, "A_last")}
+    after = {
+        f"A_{task + 1}": {seed: curve[task] for seed, curve in curves.items()}
+        for task in range(max(map(len, curves.values()), default=0))
+    }
+    return {
+        **after,
+        "A_avg": found.series(own, test, "A_avg"),
+        "F_last": found.series(own, test, "F_last"),
+        "ordinary training": found.series(cell(found.scope, data, kind, "joint"), test, "A_last"),
+    }
 
 
 def table(found: Found, data: str) -> Table:
@@ -90,17 +105,43 @@ def table(found: Found, data: str) -> Table:
             old, new = background[figure], foreground.get(figure, {})
             effect = difference(old, new)
             said = paper(figure, effect) if quotes and tested == "own" else [None, None, None, ""]
-            rows.append([title if number == 0 else "", figure, *said[:3], mean(old), mean(new), effect.n, effect,
-                         Percent(relative(old, new, figure)), said[3]])
-    columns = [Column("ER", "label"), Column("figure", "label"), Column("OnlyBG: paper", "quoted"),
-               Column("OnlyFG: paper", "quoted"), Column("gain: paper", "quoted"), Column("OnlyBG: here"),
-               Column("OnlyFG: here"), Column("n"), Column("OnlyFG - OnlyBG"), Column("gain: here"),
-               Column("verdict", "verdict")]
+            rows.append(
+                [
+                    title if number == 0 else "",
+                    figure,
+                    *said[:3],
+                    mean(old),
+                    mean(new),
+                    effect.n,
+                    effect,
+                    Percent(relative(old, new, figure)),
+                    said[3],
+                ]
+            )
+    columns = [
+        Column("ER", "label"),
+        Column("figure", "label"),
+        Column("OnlyBG: paper", "quoted"),
+        Column("OnlyFG: paper", "quoted"),
+        Column("gain: paper", "quoted"),
+        Column("OnlyBG: here"),
+        Column("OnlyFG: here"),
+        Column("n"),
+        Column("OnlyFG - OnlyBG"),
+        Column("gain: here"),
+        Column("verdict", "verdict"),
+    ]
     notes = [MEANING, *([BUILT_IN_MEANS] if data == "fashion-background" else [])]
-    notes += [ITALICS, VERDICT, QUOTED, *stand_in_notes([data])] if quotes else [
-        unquoted([(data, "original")], OF_PAPER)]
-    return Table(f"Trained on backgrounds alone and on foregrounds alone, {stream_name(data)}",
-                 columns, rows, notes, suffix(found, data))
+    notes += (
+        [ITALICS, VERDICT, QUOTED, *stand_in_notes([data])] if quotes else [unquoted([(data, "original")], OF_PAPER)]
+    )
+    return Table(
+        f"Trained on backgrounds alone and on foregrounds alone, {stream_name(data)}",
+        columns,
+        rows,
+        notes,
+        suffix(found, data),
+    )
 
 
 def of_paper(data: str) -> bool:
@@ -128,15 +169,36 @@ def draw(found: Found, data: str) -> "Drawing":
             figures = series(found, data, kind, tested)
             points = [mean(own) for figure, own in figures.items() if figure.startswith("A_") and figure != "A_avg"]
             tasks = np.arange(1, len(points) + 1)
-            ax.errorbar(tasks, [point.mean for point in points], [point.error or 0 for point in points],
-                        color=COLOURS[kind], marker="o", markersize=4, capsize=2, label=f"{name}, here")
+            ax.errorbar(
+                tasks,
+                [point.mean for point in points],
+                [point.error or 0 for point in points],
+                color=COLOURS[kind],
+                marker="o",
+                markersize=4,
+                capsize=2,
+                label=f"{name}, here",
+            )
             if tested == "own" and of_paper(data) and not found.scope.quick:
                 said = quoted.IMPACT[kind][:4]
-                ax.plot(range(1, 5), [one.mean for one in said], ":", color=COLOURS[kind], marker="x", markersize=4,
-                        label=f"{name}, paper (quoted)")
+                ax.plot(
+                    range(1, 5),
+                    [one.mean for one in said],
+                    ":",
+                    color=COLOURS[kind],
+                    marker="x",
+                    markersize=4,
+                    label=f"{name}, paper (quoted)",
+                )
             if (ordinary := mean(figures["ordinary training"])).mean is not None:
-                ax.axhline(ordinary.mean, color=COLOURS[kind], alpha=0.5, linestyle="--", linewidth=1,
-                           label=f"{name}, ordinary training")
+                ax.axhline(
+                    ordinary.mean,
+                    color=COLOURS[kind],
+                    alpha=0.5,
+                    linestyle="--",
+                    linewidth=1,
+                    label=f"{name}, ordinary training",
+                )
             if len(tasks):
                 ax.set_xticks(tasks)
         ax.set(title=title, xlabel="after task", ylim=(0, None))
@@ -154,8 +216,15 @@ def show(found: Found) -> list[Exhibit]:
 
 
 RECIPES = (
-    Recipe("shortcut-impact", "Table 4",
-           "ER trained on backgrounds alone against foregrounds alone, and ordinary training on each", show, study,
-           data=("split-imagenet9",), quick_data=("fashion-background",), quick={"limit": 512},
-           takes="7 min on 2 cores for Tiny-ImageNet-9 with --set width=8 (estimate)"),
+    Recipe(
+        "shortcut-impact",
+        "Table 4",
+        "ER trained on backgrounds alone against foregrounds alone, and ordinary training on each",
+        show,
+        study,
+        data=("split-imagenet9",),
+        quick_data=("fashion-background",),
+        quick={"limit": 512},
+        takes="7 min on 2 cores for Tiny-ImageNet-9 with --set width=8 (estimate)",
+    ),
 )

@@ -31,12 +31,16 @@ ARMS: dict[str, dict[str, Any]] = {
     "ER + DropTop, probe of the whole memory": {"debias": "droptop"},
 }
 PLAIN, BATCH, _ = ARMS
-MEANING = ("What is added is given in percent of ER's figure and, as the paper does, of that with DropTop. The paper's "
-           "count of (p + 1) / p forward passes a step is that of a probe of one batch; the probe of the whole memory "
-           "is this package's default.")
-QUOTED = ("*Italics* are quoted from the paper or follow from what it gives, on an RTX 2080 Ti: its 13.62% of time is "
-          "6.71 of 49.26 minutes, and 15.8% of ER's 42.55. Its ablation's \"Degrad.\" divides by the variant in the "
-          "same way.")
+MEANING = (
+    "What is added is given in percent of ER's figure and, as the paper does, of that with DropTop. The paper's "
+    "count of (p + 1) / p forward passes a step is that of a probe of one batch; the probe of the whole memory "
+    "is this package's default."
+)
+QUOTED = (
+    "*Italics* are quoted from the paper or follow from what it gives, on an RTX 2080 Ti: its 13.62% of time is "
+    "6.71 of 49.26 minutes, and 15.8% of ER's 42.55. Its ablation's \"Degrad.\" divides by the variant in the "
+    "same way."
+)
 ROUNDS, QUICK_ROUNDS = 5, 2
 STEPS, QUICK_STEPS = 60, 12
 
@@ -128,16 +132,35 @@ def table(found: Found, data: str) -> Table:
                 said = [f"{costs[0]} {word}", None, None]
             elif quotes and arm == BATCH:
                 said = [f"{costs[1]} {word}", *added(*costs)]
-            rows.append([f"{title} ({'MiB' if unit == 'mib' else 'ms a step'})" if arm == PLAIN else "", arm, *said,
-                         mean(own), *shares, len(own), None if arm == PLAIN else difference(plain, own)])
-    columns = [Column("cost", "label"), Column("learner", "label"), Column("paper", "quoted"),
-               Column("added, of ER: paper", "quoted"), Column("added, of ER + DropTop: paper", "quoted"),
-               Column("here"), Column("added, of ER: here"), Column("added, of ER + DropTop: here"), Column("rounds"),
-               Column("difference")]
+            rows.append(
+                [
+                    f"{title} ({'MiB' if unit == 'mib' else 'ms a step'})" if arm == PLAIN else "",
+                    arm,
+                    *said,
+                    mean(own),
+                    *shares,
+                    len(own),
+                    None if arm == PLAIN else difference(plain, own),
+                ]
+            )
+    columns = [
+        Column("cost", "label"),
+        Column("learner", "label"),
+        Column("paper", "quoted"),
+        Column("added, of ER: paper", "quoted"),
+        Column("added, of ER + DropTop: paper", "quoted"),
+        Column("here"),
+        Column("added, of ER: here"),
+        Column("added, of ER + DropTop: here"),
+        Column("rounds"),
+        Column("difference"),
+    ]
     options = found.scope.config({"data": data, "method": "er", "debias": "none"}).options
     memory = "the GPU's" if options.device == "cuda" else "the most that the process takes, libraries and data included"
-    notes = [f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
-             *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted(used, of_paper)])]
+    notes = [
+        f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
+        *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted(used, of_paper)]),
+    ]
     return Table(f"What DropTop costs, ER on {stream_name(data)}", columns, rows, notes, suffix(found, data))
 
 
@@ -146,7 +169,13 @@ def show(found: Found) -> list[Exhibit]:
 
 
 RECIPES = (
-    Recipe("overhead", "Table 7",
-           "time and memory of ER with and without DropTop on this machine", show, measure=measure,
-           data=("split-imagenet9",), takes="15 times 60 steps"),
+    Recipe(
+        "overhead",
+        "Table 7",
+        "time and memory of ER with and without DropTop on this machine",
+        show,
+        measure=measure,
+        data=("split-imagenet9",),
+        takes="15 times 60 steps",
+    ),
 )

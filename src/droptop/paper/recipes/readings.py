@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 ARMS, FIGURES = ("none", "droptop"), ("A_avg", "F_last")
-DEFAULT, SEPARATE, ADDED, BARE = ("as it is", "separate forward passes", "separate forward passes, lr 0.2",
-                                  "no augmentation")
+DEFAULT, SEPARATE, ADDED, BARE = (
+    "as it is",
+    "separate forward passes",
+    "separate forward passes, lr 0.2",
+    "no augmentation",
+)
 # By name, options of both arms (the arm without DropTop has none of the layer's, and is then the default's own).
 READINGS: dict[str, Cell] = {
     DEFAULT: {},
@@ -73,8 +77,11 @@ def rows_of(found: Found, data: str) -> dict[str, tuple[Cell, Cell]]:
 
 
 def study(scope: Scope) -> list[Block]:
-    return [{"data": scope.data, "method": method, "debias": ARMS} | cell for method in scope.methods
-            for cell in own_readings(scope, method).values()]
+    return [
+        {"data": scope.data, "method": method, "debias": ARMS} | cell
+        for method in scope.methods
+        for cell in own_readings(scope, method).values()
+    ]
 
 
 def show(found: Found) -> list[Exhibit]:
@@ -83,23 +90,49 @@ def show(found: Found) -> list[Exhibit]:
         for number, (name, (cell, base)) in enumerate(rows_of(found, data).items()):
             for figure in FIGURES:
                 plain, debiased, effect, moved = measured(found, cell, base, test, figure)
-                rows.append([set_name(data, test) if number == 0 and figure == FIGURES[0] else "",
-                             name if figure == FIGURES[0] else "", figure,
-                             *(said(cell, test, figure) if cell == base else (None, None)), plain, debiased, effect.n,
-                             effect, *moved])
-    columns = (Column("stream, test set", "label"), Column("reading", "label"), Column("figure", "label"),
-               Column("none: paper", "quoted"), Column("DropTop: paper", "quoted"), Column("none: here"),
-               Column("DropTop: here"), Column("n"), Column("DropTop minus none: here"),
-               Column("moves none by"), Column("moves DropTop by"))
-    notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
-             "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
-             "by its figure minus the same arm's with the defaults, and not at all where that arm has no such option.",
-             ITALICS, *stand_in_notes(found.scope.data)]
+                rows.append(
+                    [
+                        set_name(data, test) if number == 0 and figure == FIGURES[0] else "",
+                        name if figure == FIGURES[0] else "",
+                        figure,
+                        *(said(cell, test, figure) if cell == base else (None, None)),
+                        plain,
+                        debiased,
+                        effect.n,
+                        effect,
+                        *moved,
+                    ]
+                )
+    columns = (
+        Column("stream, test set", "label"),
+        Column("reading", "label"),
+        Column("figure", "label"),
+        Column("none: paper", "quoted"),
+        Column("DropTop: paper", "quoted"),
+        Column("none: here"),
+        Column("DropTop: here"),
+        Column("n"),
+        Column("DropTop minus none: here"),
+        Column("moves none by"),
+        Column("moves DropTop by"),
+    )
+    notes = [
+        "Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
+        "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
+        "by its figure minus the same arm's with the defaults, and not at all where that arm has no such option.",
+        ITALICS,
+        *stand_in_notes(found.scope.data),
+    ]
     who = f"{METHODS[found.scope.methods[0]]}: what" if len(found.scope.methods) == 1 else "What"
     quotes = "" if found.scope.quick else "; dashed: the paper's (quoted)"
-    return [Table(f"{who} moves with each reading", columns, rows, notes),
-            Figure(f"{who} moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
-                   f"interval){quotes}", partial(dots, found))]
+    return [
+        Table(f"{who} moves with each reading", columns, rows, notes),
+        Figure(
+            f"{who} moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
+            f"interval){quotes}",
+            partial(dots, found),
+        ),
+    ]
 
 
 def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
@@ -108,8 +141,9 @@ def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
     return quoted.figure(cell["method"], "none", where), quoted.figure(cell["method"], "droptop", where)
 
 
-def measured(found: Found, cell: Cell, base: Cell, test: str,
-             figure: str) -> tuple[Mean, Mean, Difference, list[Difference | None]]:
+def measured(
+    found: Found, cell: Cell, base: Cell, test: str, figure: str
+) -> tuple[Mean, Mean, Difference, list[Difference | None]]:
     """Both arms, what DropTop changes, and by how much the reading moves each arm from the default: None where it is
     the same run."""
     plain, debiased = paired(*(found.series(cell | {"debias": arm}, test, figure) for arm in ARMS))
@@ -160,25 +194,45 @@ def mark(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: D
         if one.mean is not None:
             arms.errorbar(one.mean, y + offset, xerr=one.error or 0, fmt="o", color=colour, markersize=4, label=label)
     if effect.diff is not None:
-        spread = None if effect.low is None or effect.high is None else [[effect.diff - effect.low],
-                                                                        [effect.high - effect.diff]]
-        gain.errorbar(effect.diff, y, xerr=spread, fmt="o", color=DEBIASED, markersize=4, capsize=2,
-                      markerfacecolor=DEBIASED if effect.significant else "white")
+        spread = (
+            None
+            if effect.low is None or effect.high is None
+            else [[effect.diff - effect.low], [effect.high - effect.diff]]
+        )
+        gain.errorbar(
+            effect.diff,
+            y,
+            xerr=spread,
+            fmt="o",
+            color=DEBIASED,
+            markersize=4,
+            capsize=2,
+            markerfacecolor=DEBIASED if effect.significant else "white",
+        )
 
 
 def quote(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean | None]) -> None:
     """The paper's figures of the same method, as dashed lines."""
     from droptop.report.figures import DEBIASED, PLAIN
 
-    for ax, one, colour, name in zip((arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED),
-                                     ("none", "DropTop", "DropTop")):
+    for ax, one, colour, name in zip(
+        (arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED), ("none", "DropTop", "DropTop")
+    ):
         if one is not None and one.mean is not None:
-            ax.vlines(one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1,
-                      label=f"{name}: paper (quoted)")
+            ax.vlines(
+                one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1, label=f"{name}: paper (quoted)"
+            )
 
 
 RECIPES = (
-    Recipe("readings", "Beyond the paper", "readings of it varied one at a time for both arms: which of them matter?",
-           show, study, methods=REPLAY, data=("split-cifar10", "split-tiny-imagenet9"),
-           takes="45 min on an H200 (estimate)"),
+    Recipe(
+        "readings",
+        "Beyond the paper",
+        "readings of it varied one at a time for both arms: which of them matter?",
+        show,
+        study,
+        methods=REPLAY,
+        data=("split-cifar10", "split-tiny-imagenet9"),
+        takes="45 min on an H200 (estimate)",
+    ),
 )

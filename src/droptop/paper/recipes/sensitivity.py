@@ -27,22 +27,27 @@ VARIED: dict[str, dict[float, Cell]] = {
     "p": {value: {"period": value} for value in (1, 2, 3, 4, 5)},
 }
 DEFAULTS = {"kappa_0 (%)": 5.0, "gamma (%)": 5.0, "alpha": 0.9, "p": 3}
-SAID = ("The paper (appendix D, in words): accuracy is about the same for every kappa_0; it begins to drop beyond "
-        "gamma = 7.5%, and at 17.5% nothing is left of the gain; it is as high for every alpha above 0.85, and "
-        "for every p from 3.")
+SAID = (
+    "The paper (appendix D, in words): accuracy is about the same for every kappa_0; it begins to drop beyond "
+    "gamma = 7.5%, and at 17.5% nothing is left of the gain; it is as high for every alpha above 0.85, and "
+    "for every p from 3."
+)
 
 
 def study(scope: Scope) -> list[Block]:
     base = {"data": scope.data, "method": scope.methods}
-    return [base | {"debias": "none"}, *(base | {"debias": "droptop"} | cell
-                                         for symbol in VARIED for cell in values_of(symbol, scope).values())]
+    return [
+        base | {"debias": "none"},
+        *(base | {"debias": "droptop"} | cell for symbol in VARIED for cell in values_of(symbol, scope).values()),
+    ]
 
 
 def values_of(symbol: str, scope: Scope) -> dict[float, Cell]:
     """All that are tried; in a quick look the ends and the default."""
     cells = VARIED[symbol]
-    return {value: cells[value] for value in cells
-            if not scope.quick or value in (min(cells), DEFAULTS[symbol], max(cells))}
+    return {
+        value: cells[value] for value in cells if not scope.quick or value in (min(cells), DEFAULTS[symbol], max(cells))
+    }
 
 
 def show(found: Found) -> list[Exhibit]:
@@ -56,17 +61,42 @@ def show(found: Found) -> list[Exhibit]:
                 whole = found.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
                 for value, cell in values_of(symbol, found.scope).items():
                     own = found.series(base | {"debias": "droptop"} | cell, test, "A_avg")
-                    rows.append(["", symbol, f"{value:g}", mean(own), len(own), difference(plain, own),
-                                 None if value == DEFAULTS[symbol] or not whole else difference(whole, own)])
-    columns = (Column("test set, method", "label"), Column("varied", "label"), Column("value", "label"),
-               Column("A_avg"), Column("n"), Column("to none"), Column("to the default"))
-    notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
-             "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). With gamma, kappa_0 is "
-             "min(5, gamma).", *([] if found.scope.quick else [SAID]), *stand_in_notes(found.scope.data)]
-    figures = [Figure(f"Average accuracy on {set_name(data, test)} as one hyperparameter of DropTop varies (mean and "
-                      "standard error; dashed: the default; band: without DropTop)", partial(panels, found, data, test),
-                      suffix=set_suffix(found, data, test))
-               for data, test in shown_sets(found)]
+                    rows.append(
+                        [
+                            "",
+                            symbol,
+                            f"{value:g}",
+                            mean(own),
+                            len(own),
+                            difference(plain, own),
+                            None if value == DEFAULTS[symbol] or not whole else difference(whole, own),
+                        ]
+                    )
+    columns = (
+        Column("test set, method", "label"),
+        Column("varied", "label"),
+        Column("value", "label"),
+        Column("A_avg"),
+        Column("n"),
+        Column("to none"),
+        Column("to the default"),
+    )
+    notes = [
+        "Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
+        "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). With gamma, kappa_0 is "
+        "min(5, gamma).",
+        *([] if found.scope.quick else [SAID]),
+        *stand_in_notes(found.scope.data),
+    ]
+    figures = [
+        Figure(
+            f"Average accuracy on {set_name(data, test)} as one hyperparameter of DropTop varies (mean and "
+            "standard error; dashed: the default; band: without DropTop)",
+            partial(panels, found, data, test),
+            suffix=set_suffix(found, data, test),
+        )
+        for data, test in shown_sets(found)
+    ]
     return [Table("Sensitivity to DropTop's hyperparameters", columns, rows, notes), *figures]
 
 
@@ -81,8 +111,14 @@ def panels(found: Found, data: str, test: str) -> "Drawing":
     import matplotlib.pyplot as plt
 
     methods = found.scope.methods
-    figure, axes = plt.subplots(len(methods), len(VARIED), figsize=(2.5 * len(VARIED) + 0.6, 2.1 * len(methods) + 0.6),
-                                sharey="row", squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        len(methods),
+        len(VARIED),
+        figsize=(2.5 * len(VARIED) + 0.6, 2.1 * len(methods) + 0.6),
+        sharey="row",
+        squeeze=False,
+        layout="constrained",
+    )
     for row, method in zip(axes, methods):
         for ax, symbol in zip(row, VARIED):
             panel(ax, found, {"data": data, "method": method}, test, symbol)
@@ -101,17 +137,34 @@ def panel(ax: "Axes", found: Found, base: Cell, test: str, symbol: str) -> None:
         error = plain.error or 0
         ax.axhspan(plain.mean - error, plain.mean + error, color=PLAIN, alpha=0.3, linewidth=0)
         ax.axhline(plain.mean, color=PLAIN, linewidth=1, label="without DropTop")
-    means = {value: mean(found.series(base | {"debias": "droptop"} | cell, test, "A_avg"))
-             for value, cell in values_of(symbol, found.scope).items()}
+    means = {
+        value: mean(found.series(base | {"debias": "droptop"} | cell, test, "A_avg"))
+        for value, cell in values_of(symbol, found.scope).items()
+    }
     there = {value: one for value, one in means.items() if one.mean is not None}
-    ax.errorbar(np.array(list(there)), [one.mean for one in there.values()],  # type: ignore[arg-type]
-                [one.error or 0 for one in there.values()], color=DEBIASED, marker="o", markersize=3.5, capsize=2,
-                label="DropTop")
+    ax.errorbar(
+        np.array(list(there)),
+        [one.mean for one in there.values()],  # type: ignore[arg-type]
+        [one.error or 0 for one in there.values()],
+        color=DEBIASED,
+        marker="o",
+        markersize=3.5,
+        capsize=2,
+        label="DropTop",
+    )
     ax.axvline(DEFAULTS[symbol], color="black", linestyle="--", linewidth=0.8, alpha=0.4, label="default")
 
 
 RECIPES = (
-    Recipe("sensitivity", "Figure 7", "kappa_0, gamma, alpha and p varied one at a time, ER and DER++", show, study,
-           methods=("er", "derpp"), quick_data=("fashion",), quick={"history": 2},
-           takes="25 min on an H200 (estimate)"),
+    Recipe(
+        "sensitivity",
+        "Figure 7",
+        "kappa_0, gamma, alpha and p varied one at a time, ER and DER++",
+        show,
+        study,
+        methods=("er", "derpp"),
+        quick_data=("fashion",),
+        quick={"history": 2},
+        takes="25 min on an H200 (estimate)",
+    ),
 )

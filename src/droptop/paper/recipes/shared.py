@@ -8,8 +8,10 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STATISTICS = ("Mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and two-sided "
-              "p-values, **bold** where p < 0.05.")
+STATISTICS = (
+    "Mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and two-sided "
+    "p-values, **bold** where p < 0.05."
+)
 ARMS = {"none": "ER", "droptop": "ER + DropTop"}
 
 
@@ -20,8 +22,14 @@ def colour(arm: str) -> str:
     return PLAIN if arm == "none" else DEBIASED
 
 
-def band(ax: "Axes", places: Sequence[float], values: "Sequence[Sequence[float] | np.ndarray] | np.ndarray",
-         colour: str, label: str, style: str = "-") -> None:
+def band(
+    ax: "Axes",
+    places: Sequence[float],
+    values: "Sequence[Sequence[float] | np.ndarray] | np.ndarray",
+    colour: str,
+    label: str,
+    style: str = "-",
+) -> None:
     """Mean and standard error of rows of values, a row a seed."""
     rows = np.asarray(values, dtype=float)
     if rows.size == 0:

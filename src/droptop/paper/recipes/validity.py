@@ -34,7 +34,8 @@ MEANING = (
     "gamma, the default, a class starts at the ceiling: a decision to go up from there changes nothing, and is counted "
     "as one for none. By chance: one model of each seed and the references of all other seeds. Differences are to "
     "chance and, of A_avg, to one model; paired by seed, with 95% intervals and two-sided p-values, **bold** where "
-    "p < 0.05.")
+    "p < 0.05."
+)
 
 Changes = dict[tuple[int, str], float]  # kappa by step (or decision) and class, where it changed
 
@@ -117,8 +118,11 @@ def pairs(found: Found, data: str, method: str) -> tuple[dict[int, Agreement], d
         made[seed] = decided, [numbered(changes(own), arrival, 2 * period * history) for own in lines]
     same, others = {}, {}
     for seed, (decided, (own, _)) in made.items():
-        by_seed = {other: agreement(own, reference, droptop.start, decided)
-                   for other, (_, (_, reference)) in made.items() if tasks[other] == tasks[seed]}
+        by_seed = {
+            other: agreement(own, reference, droptop.start, decided)
+            for other, (_, (_, reference)) in made.items()
+            if tasks[other] == tasks[seed]
+        }
         same[seed] = by_seed.pop(seed)
         if by_seed:
             others[seed] = total(by_seed.values())
@@ -154,17 +158,36 @@ def show(found: Found) -> list[Exhibit]:
                 ("by chance", None, moved_by_luck, None),
                 ("changes that either made, a seed", None, made, None),
                 (f"A_avg of one model ({test})", of_one, one, None),
-                (f"A_avg of two ({test})", of_two, two, one)]
-            rows += [["" if number else stream_name(data), what, said, mean(own), len(own),
-                      None if against is None else difference(against, own)]
-                     for number, (what, said, own, against) in enumerate(lines)]
+                (f"A_avg of two ({test})", of_two, two, one),
+            ]
+            rows += [
+                [
+                    "" if number else stream_name(data),
+                    what,
+                    said,
+                    mean(own),
+                    len(own),
+                    None if against is None else difference(against, own),
+                ]
+                for number, (what, said, own, against) in enumerate(lines)
+            ]
             if counted:
                 seed = min(counted)
-                figures.append(Figure(f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the "
-                                      "reference of two", partial(histories, found, cells, seed),
-                                      suffix=suffix(found, data)))
-    columns = (Column("stream", "label"), Column("figure", "label"), Column("paper", "quoted"), Column("here"),
-               Column("n"), Column("difference: here"))
+                figures.append(
+                    Figure(
+                        f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the reference of two",
+                        partial(histories, found, cells, seed),
+                        suffix=suffix(found, data),
+                    )
+                )
+    columns = (
+        Column("stream", "label"),
+        Column("figure", "label"),
+        Column("paper", "quoted"),
+        Column("here"),
+        Column("n"),
+        Column("difference: here"),
+    )
     return [Table("One model against the two-model reference", columns, rows, notes), *figures]
 
 
@@ -179,8 +202,9 @@ def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
     first = config.droptop.start
     taught = [(group, task) for task, groups in enumerate(result["tasks"]) for group in groups][:MOST]
     across = -(-len(taught) // 2)
-    figure, axes = plt.subplots(2, across, figsize=(2.1 * across + 0.6, 3.6), sharex=True, sharey=True, squeeze=False,
-                                layout="constrained")
+    figure, axes = plt.subplots(
+        2, across, figsize=(2.1 * across + 0.6, 3.6), sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
     lines = [found.lines(cell, seed) for cell in cells]
     ends = [0] + [line["step"] for line in lines[0] if line.get("task_end")]
     for ax, (group, task) in zip(axes.flat, taught):
@@ -189,7 +213,7 @@ def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
         ax.set_title(result["classes"][group])
         for end in ends[1:]:
             ax.axvline(end, color="black", alpha=0.15, linewidth=0.8)
-    for ax in axes.flat[len(taught):]:
+    for ax in axes.flat[len(taught) :]:
         ax.set_axis_off()
     for row in axes:
         row[0].set_ylabel("kappa' (%)")
@@ -203,11 +227,25 @@ def curve(ax: "Axes", moved: Changes, group: str, span: tuple[int, int], first: 
     """kappa of one class from its task to the end."""
     own = sorted((step, kappa) for (step, of), kappa in moved.items() if of == group)
     steps, values = zip((span[0], first), *own)
-    ax.step([*steps, span[1]], [*values, values[-1]], where="post", color=colour, label=label, linewidth=1.4,
-            linestyle="-" if label == "one model" else "--")
+    ax.step(
+        [*steps, span[1]],
+        [*values, values[-1]],
+        where="post",
+        color=colour,
+        label=label,
+        linewidth=1.4,
+        linestyle="-" if label == "one model" else "--",
+    )
 
 
 RECIPES = (
-    Recipe("validity", "Figure 5", "kappa as one model adjusts it against a reference of two models, ER", show, study,
-           quick=DECIDES, takes="2 min on an H200 (estimate)"),
+    Recipe(
+        "validity",
+        "Figure 5",
+        "kappa as one model adjusts it against a reference of two models, ER",
+        show,
+        study,
+        quick=DECIDES,
+        takes="2 min on an H200 (estimate)",
+    ),
 )

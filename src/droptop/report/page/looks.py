@@ -25,8 +25,10 @@ def looks(arms: dict[str, Maps], notes: list[str]) -> dict[str, Any] | None:
     if not steps or any(maps.names[:shown] != first.names[:shown] for maps in arms.values()):
         return None
     moments = {arm: {moment.step: moment for moment in maps.moments} for arm, maps in arms.items()}
-    size = sum(quantised(own[steps[0]].attention[:shown]).size + own[steps[0]].attention[:shown].size // 8
-               for own in moments.values())
+    size = sum(
+        quantised(own[steps[0]].attention[:shown]).size + own[steps[0]].attention[:shown].size // 8
+        for own in moments.values()
+    )
     room = max(2, MOST_BYTES // size)
     if len(steps) > room:
         notes.append(f"Maps of {room} of {len(steps)} moments are shown.")
@@ -35,14 +37,22 @@ def looks(arms: dict[str, Maps], notes: list[str]) -> dict[str, Any] | None:
         notes.append(f"Attention is shown at a resolution of {MOST_CELLS} cells; dropped cells are shown as they are.")
     return {
         "drops": any(own[step].dropped is not None for own in moments.values() for step in steps),
-        "images": [picture(image) for image in first.images], "names": first.names[:shown],
+        "images": [picture(image) for image in first.images],
+        "names": first.names[:shown],
         "moments": [{"step": step, "task": moments[next(iter(arms))][step].task + 1} for step in steps],
-        "arms": [{"name": arm, "cells": list(quantised(own[steps[0]].attention[:shown]).shape[1:]),
-                  "grid": list(own[steps[0]].attention.shape[1:]),
-                  "attention": [encoded(quantised(own[step].attention[:shown])) for step in steps],
-                  "dropped": [None if (gone := own[step].dropped) is None else encoded(np.packbits(gone[:shown]))
-                              for step in steps]}
-                 for arm, own in moments.items()],
+        "arms": [
+            {
+                "name": arm,
+                "cells": list(quantised(own[steps[0]].attention[:shown]).shape[1:]),
+                "grid": list(own[steps[0]].attention.shape[1:]),
+                "attention": [encoded(quantised(own[step].attention[:shown])) for step in steps],
+                "dropped": [
+                    None if (gone := own[step].dropped) is None else encoded(np.packbits(gone[:shown]))
+                    for step in steps
+                ],
+            }
+            for arm, own in moments.items()
+        ],
     }
 
 

@@ -45,16 +45,32 @@ def environment_of(runs: list[Path]) -> dict[str, Any]:
 
 def render(page: Page, newest: str = "") -> str:
     """The page; with a version it asks whoever serves it for newer ones."""
-    environment = Environment(loader=PackageLoader("droptop.report.page", "assets"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("droptop.report.page", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     assets = files("droptop.report.page") / "assets"
     sections = [section for section in (page.answer, *page.sections) if section is not None]
-    data = {section.name: {"columns": section.columns, "rows": section.rows,
-                           "charts": [chart.spec for chart in section.charts]} for section in sections}
+    data = {
+        section.name: {
+            "columns": section.columns,
+            "rows": section.rows,
+            "charts": [chart.spec for chart in section.charts],
+        }
+        for section in sections
+    }
     return environment.get_template("page.html").render(
-        page=page, version=newest, style=Markup((assets / "page.css").read_text()),
-        script=Markup((assets / "page.js").read_text()), bundle=Markup(bundle()), data=in_script(data),
-        looks=in_script(page.looks))
+        page=page,
+        version=newest,
+        style=Markup((assets / "page.css").read_text()),
+        script=Markup((assets / "page.js").read_text()),
+        bundle=Markup(bundle()),
+        data=in_script(data),
+        looks=in_script(page.looks),
+    )
 
 
 def in_script(value: Any) -> Markup:

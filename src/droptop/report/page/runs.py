@@ -11,12 +11,20 @@ from droptop.report.page.content import Page
 from droptop.report.page.looks import looks
 from droptop.report.page.reading import Arm, read_arm
 
-PARTS = (sections.accuracy, sections.matrices, sections.confusions, sections.forgotten, sections.intensities,
-         sections.dropped_on_shortcut, sections.attended)
+PARTS = (
+    sections.accuracy,
+    sections.matrices,
+    sections.confusions,
+    sections.forgotten,
+    sections.intensities,
+    sections.dropped_on_shortcut,
+    sections.attended,
+)
 
 
-def page_of_runs(command: Command, config: Config, out: Path, again: str, config_text: str,
-                 environment: dict[str, Any]) -> Page:
+def page_of_runs(
+    command: Command, config: Config, out: Path, again: str, config_text: str, environment: dict[str, Any]
+) -> Page:
     """What a run or comparison found, as far as it is."""
     both = [read_arm(arm, run) for run, arm in arms(command, config, out).items()]
     options = config.options
@@ -30,8 +38,12 @@ def page_of_runs(command: Command, config: Config, out: Path, again: str, config
         describe_run(page, both[0], done)
     else:
         describe_comparison(page, both, done)
-    page.notes += [f"Curves over steps lack {arm.name} seed {seed}, whose metrics.jsonl is damaged or gone."
-                   for arm in both for seed, own in arm.seeds.items() if own.result and not own.lines]
+    page.notes += [
+        f"Curves over steps lack {arm.name} seed {seed}, whose metrics.jsonl is damaged or gone."
+        for arm in both
+        for seed, own in arm.seeds.items()
+        if own.result and not own.lines
+    ]
     page.sections = [section for part in PARTS if (section := part(both, page.notes)) is not None]
     page.looks = looks({arm.name: arm.maps for arm in both if arm.maps is not None}, page.notes)
     return page
@@ -42,6 +54,10 @@ def progress(both: list[Arm]) -> str:
     done, total = sum(len(arm.done) for arm in both), sum(len(arm.config.seeds) for arm in both)
     if done == total:
         return ""
-    going = [f"{arm.name} seed {seed} is at step {own.lines[-1]['step']}, in task {own.lines[-1]['task'] + 1}"
-             for arm in both for seed, own in arm.seeds.items() if own.result is None and own.lines]
+    going = [
+        f"{arm.name} seed {seed} is at step {own.lines[-1]['step']}, in task {own.lines[-1]['task'] + 1}"
+        for arm in both
+        for seed, own in arm.seeds.items()
+        if own.result is None and own.lines
+    ]
     return "; ".join([f"{done} of {total} seeds are done", *going[:4]])
