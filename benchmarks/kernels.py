@@ -9,10 +9,10 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from droptop.config import configure
-from droptop.engine.bench import LAP, Runner
-from droptop.engine.build import build_stream
-from droptop.engine.pool import prepare
+from droptop.bench.step_times import LAP, Runner
+from droptop.runs.build import build_stream
+from droptop.runs.config import configure
+from droptop.training.workers import prepare
 
 SHOWN = 40
 

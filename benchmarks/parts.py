@@ -15,13 +15,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from droptop import nets
-from droptop.config import configure
-from droptop.engine.bench import LAP, Runner, lap
-from droptop.engine.build import build_stream
-from droptop.engine.pool import prepare
+from droptop.bench.step_times import LAP, Runner, lap
 from droptop.nets import precision
 from droptop.nets.norm import Norm
 from droptop.optim import SGD
+from droptop.runs.build import build_stream
+from droptop.runs.config import configure
+from droptop.training.workers import prepare
 
 Patch = AbstractContextManager[object]
 build = nets.build

@@ -21,12 +21,12 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from droptop.config import Config, configure
-from droptop.engine.bench import LAP, Runner, lap
-from droptop.engine.build import build_stream
-from droptop.engine.pool import prepare
+from droptop.bench.step_times import LAP, Runner, lap
 from droptop.nets import ViTConfig, build, compute_in
-from droptop.results.folder import environment
+from droptop.runs.build import build_stream
+from droptop.runs.config import Config, configure
+from droptop.runs.folder import environment
+from droptop.training.workers import prepare
 
 BASE = {"patch": 16, "width": 768, "depth": 12, "input_size": 224}
 ARMS: tuple[tuple[str, dict[str, int]], ...] = (("none", {}), ("droptop", {}), ("droptop", {"probe": 64}))

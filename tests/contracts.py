@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from droptop import BadBatch, Diverged, checkpoint
+from droptop import BadBatch, Diverged
 from droptop.methods import METHODS
+from droptop.runs import checkpoint
 
 from toys import CLASSES, FLOAT_SPEC, differences, feed, small, snapshot, toy_batches, toy_learner
 

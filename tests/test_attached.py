@@ -13,7 +13,7 @@ from torch import nn
 
 import droptop
 from droptop import BadBatch, BadRequest, DropTop
-from droptop.attached import configured
+from droptop.debias.attach import configured
 from droptop.memory import Rows
 from droptop.nets import untracked
 from droptop.rng import generator

@@ -5,7 +5,8 @@ import subprocess
 import pytest
 import torch
 
-from droptop import BadCheckpoint, checkpoint
+from droptop import BadCheckpoint
+from droptop.runs import checkpoint
 
 TENSORS = {"a": torch.arange(300.0), "b": torch.tensor(3), "c": torch.full((2, 2), torch.nan, dtype=torch.float64)}
 ABOUT = {"seed": 3, "position": [1, 2]}

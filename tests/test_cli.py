@@ -16,9 +16,9 @@ from PIL import Image
 
 from droptop.cli import main
 from droptop.cli.main import COMMANDS, USAGE
-from droptop.config import configure
-from droptop.engine.build import build_learner, build_stream
-from droptop.report.figures import shortcut_shares
+from droptop.figures.run_figures import shortcut_shares
+from droptop.runs.build import build_learner, build_stream
+from droptop.runs.config import configure
 
 from toys import SHORT, droptop
 

@@ -7,9 +7,10 @@ import pytest
 
 from droptop import BadRequest, configure
 from droptop.cli.flags import parse
-from droptop.config import FREE, flatten, override, to_toml
 from droptop.debias import DEBIAS
 from droptop.methods import METHODS
+from droptop.options import flatten
+from droptop.runs.config import FREE, override, to_toml
 from droptop.streams import STREAMS
 
 # One value other than the default for every option there is; a new option must be added here.

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from droptop.cli import data as data_cli
 from droptop.cli import main
-from droptop.report import bars
+from droptop.data.download import PACKAGES, Package
+from droptop.report import file_progress as bars
 from droptop.streams import known_names
-from droptop.streams.download import PACKAGES, Package
 from droptop.streams.imagenet9 import FOLDERS, TESTS
 
 from formats import write_cifar10

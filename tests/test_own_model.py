@@ -6,11 +6,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from droptop import BadRequest, Spec, make_learner
-from droptop.config import configure
 from droptop.methods import METHODS
 from droptop.nets import Adapted, NetConfig, build
-from droptop.nets.gradients import Part, group_gradients, passed
+from droptop.nets.gradients import Part, group_gradients
 from droptop.rng import seeded
+from droptop.runs.config import configure
 
 from models import CLASSES, ConvNeXt, ResNet, VisionTransformer
 from toys import QUICK, SMALL, SPEC, differences, feed, toy_batches
@@ -135,7 +135,7 @@ def test_gss_knows_the_gradients_of_what_is_trained(change):
     wanted = by_autograd(learner, x, y)
     parts = [Part(len(y), 1)]
     with torch.enable_grad():
-        layers = passed(
+        layers = layer_passes(
             learner.model,
             learner.normalise(x),
             lambda logits: F.cross_entropy(logits, y, reduction="sum"),

@@ -11,12 +11,13 @@ from functools import partial
 import pytest
 
 from droptop.cli import main
-from droptop.config import configure
-from droptop.engine import run as engine_run
-from droptop.engine.run import begin, load, note_environment
-from droptop.engine.trained import find_place, restore
 from droptop.errors import BadRequest
-from droptop.results.folder import environments, locked
+from droptop.runs import requests as engine_run
+from droptop.runs.config import configure
+from droptop.runs.folder import environments
+from droptop.runs.loading import find_seed, restore
+from droptop.runs.requests import begin, load, note_environment
+from droptop.system.locks import folder_lock as locked
 
 from toys import command, droptop, environment
 
@@ -84,12 +85,12 @@ def test_what_is_noted_of_kappa_0_is_what_is_run(tmp_path, monkeypatch, capsys):
     old, new = tmp_path / "old", tmp_path / "new"
     assert main([*asked, "--out", str(new)]) == 0
     with monkeypatch.context() as before:
-        before.setattr("droptop.config.Config.as_run", lambda config: config)
+        before.setattr("droptop.runs.config.Config.as_run", lambda config: config)
         assert main([*asked, "--out", str(old)]) == 0
     for run, noted in ((old, 5.0), (new, 2.5)):
         assert main(["resume", str(run), "--seeds", "2"]) == 0
         assert tomllib.loads((run / "config.toml").read_text())["droptop"]["kappa_0"] == noted
-        assert restore(find_place(run)).notes == []
+        assert restore(find_seed(run)).notes == []
     for seed in (0, 1):
         name = f"seed-{seed}/metrics.jsonl"
         assert (new / name).read_bytes() == (old / name).read_bytes()

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from droptop import Learner, Samples, Spec, make_learner
-from droptop.config import configure
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
 from droptop.rng import generator, seeded
+from droptop.runs.config import configure
 
 from models import ResNet
 

@@ -11,11 +11,11 @@ from torch import nn
 
 from droptop import BadRequest, DroptopError, export, make_learner
 from droptop.cli import main
-from droptop.config import configure
-from droptop.engine import export as exporting
-from droptop.engine.run import begin
-from droptop.engine.train import SeedRun
 from droptop.nets import NetConfig, build, load_weights
+from droptop.runs import export as exporting
+from droptop.runs.config import configure
+from droptop.runs.requests import begin
+from droptop.training.seed_run import SeedRun
 
 from toys import FLOAT_SPEC, SPEC, feed, toy_batches, toy_learner
 

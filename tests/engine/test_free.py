@@ -5,7 +5,7 @@ import torch
 
 import droptop
 from droptop import BadBatch, BadRequest, Diverged, Samples, accuracy
-from droptop.engine import free
+from droptop.training import task_free as free
 
 from toys import SMALL, SPEC, differences, feed, snapshot, toy_batches, toy_learner
 

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from droptop import Samples, Stream, StreamConfig
-from droptop.config import configure
-from droptop.engine.evaluate import ask
-from droptop.engine.graph import GraphedSteps, Uncapturable
-from droptop.engine.pool import prepare
-from droptop.engine.resident import resident
-from droptop.engine.steps import Steps
-from droptop.engine.together import Together
-from droptop.engine.train import SeedRun, blocks
 from droptop.methods import METHODS
+from droptop.runs.config import configure
 from droptop.streams import Position
+from droptop.training.concurrent_seeds import ConcurrentSeeds
+from droptop.training.device_stream import on_device
+from droptop.training.evaluation import ask
+from droptop.training.graphs import GraphedSteps, Uncapturable
+from droptop.training.seed_run import SeedRun, blocks
+from droptop.training.stepping import Steps
+from droptop.training.workers import prepare
 
 from contracts import over_variants
 from toys import QUICK, SPEC, Elsewhere, differences, toy_batches, toy_learner
@@ -43,7 +43,7 @@ def drive(kind, method, stream, start=Position(), state=None, **options):
         learner = toy_learner(method, device="cuda", **options)
         if state is not None:
             learner.load_state_dict(state)
-        steps, records = kind(learner, resident(stream, learner.device), start, 5), []
+        steps, records = kind(learner, on_device(stream, learner.device), start, 5), []
         for block in blocks(stream, start, 5, None):
             for batch in range(block.start, block.stop):
                 steps.advance(Position(block.task, batch))
@@ -104,7 +104,7 @@ def test_what_graphs_predict_is_what_eager_passes_predict(method):
     stream.tests = {"clean": test}
     with torch.cuda.stream(torch.cuda.Stream()):
         learner = toy_learner(method, device="cuda")
-        steps = GraphedSteps(learner, resident(stream, learner.device), Position(), 5)
+        steps = GraphedSteps(learner, on_device(stream, learner.device), Position(), 5)
         for batch in range(4):
             steps.advance(Position(0, batch))
             steps.read()
@@ -120,7 +120,7 @@ def test_a_learner_that_waits_says_why():
     step = learner.step
     learner.step = lambda x, y: step(x, y) * float(y.sum().item() > -1)
     with torch.cuda.stream(torch.cuda.Stream()), pytest.raises(Uncapturable, match=r"captur"):
-        GraphedSteps(learner, resident(toy_stream(), learner.device), Position(), 5)
+        GraphedSteps(learner, on_device(toy_stream(), learner.device), Position(), 5)
     torch.rand(1, device="cuda")  # the device's own generator is as it was
 
 
@@ -164,14 +164,14 @@ def digests(folder):
 
 def test_seeds_together_are_seeds_one_by_one(tmp_path):
     for name, most in (("together", 3), ("apart", 1)):
-        list(Together(runs(tmp_path / name, range(3)), "cuda", most=most).finished())
+        list(ConcurrentSeeds(runs(tmp_path / name, range(3)), "cuda", most=most).finished())
     assert len(digests(tmp_path / "together")) == 6
     assert digests(tmp_path / "together") == digests(tmp_path / "apart")
 
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
 def test_stopping_and_going_on(tmp_path, precision):
-    list(Together(runs(tmp_path / "whole", range(2), precision=precision), "cuda").finished())
+    list(ConcurrentSeeds(runs(tmp_path / "whole", range(2), precision=precision), "cuda").finished())
     stopped = runs(tmp_path / "parts", range(2), precision=precision)
     for run in stopped:
         asked = iter([False, False, True])
@@ -179,7 +179,7 @@ def test_stopping_and_going_on(tmp_path, precision):
     for run in stopped:
         with pytest.raises(Exception, match="stopped at step"):
             run()
-    list(Together(runs(tmp_path / "parts", range(2), precision=precision), "cuda").finished())
+    list(ConcurrentSeeds(runs(tmp_path / "parts", range(2), precision=precision), "cuda").finished())
     assert digests(tmp_path / "whole") == digests(tmp_path / "parts")
 
 

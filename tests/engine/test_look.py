@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from droptop import Samples
-from droptop.config import configure
 from droptop.debias import fuse
-from droptop.engine.build import build_stream
-from droptop.engine.look import attended, in_turn
-from droptop.engine.train import SeedRun, blocks
 from droptop.nets import last_map, untracked
-from droptop.results.records import read_confusion, read_maps
+from droptop.runs.build import build_stream
+from droptop.runs.config import configure
+from droptop.runs.records import read_confusion, read_maps
 from droptop.streams import Position
+from droptop.training.attention_recorder import attended, in_turn
+from droptop.training.seed_run import SeedRun, blocks
 
 from toys import QUICK, differences, feed, snapshot, toy_batches, toy_learner
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from droptop.config import configure
-from droptop.engine.portrait import features, head, portrait, trained
-from droptop.engine.train import SeedRun
 from droptop.errors import BadRequest
-from droptop.results.features import figures
-from droptop.results.records import read_maps
+from droptop.paper.recipes.feature_definitions import figures
+from droptop.paper.recipes.feature_extraction import features, head, portrait, trained
+from droptop.runs.config import configure
+from droptop.runs.records import read_maps
+from droptop.training.seed_run import SeedRun
 
 OPTIONS = {
     "limit": 64,

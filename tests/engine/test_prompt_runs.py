@@ -6,12 +6,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from droptop import BadRequest, checkpoint
-from droptop.config import configure
-from droptop.engine.run import begin, note_environment
-from droptop.engine.train import Interrupted, SeedRun
+from droptop import BadRequest
 from droptop.nets import ViTConfig, build
-from droptop.results.records import read_maps
+from droptop.runs import checkpoint
+from droptop.runs.config import configure
+from droptop.runs.records import read_maps
+from droptop.runs.requests import begin, note_environment
+from droptop.training.seed_run import Interrupted, SeedRun
 
 from toys import QUICK, SMALL_VIT, droptop
 

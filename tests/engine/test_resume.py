@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from droptop import checkpoint
-from droptop.config import configure
-from droptop.engine.train import Interrupted, SeedRun
+from droptop.runs import checkpoint
+from droptop.runs.config import configure
+from droptop.training.seed_run import Interrupted, SeedRun
 
 from toys import QUICK, command, droptop, environment
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from droptop.engine.shortcut import shortcut_share
-from droptop.report.series import shortcut_series
+from droptop.results.series import shortcut_series
+from droptop.training.shortcut_share import shortcut_share
 
 
 def test_share_by_hand():

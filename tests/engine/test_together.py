@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from droptop.config import configure
-from droptop.engine.pool import Job, Worker
-from droptop.engine.together import Together
-from droptop.engine.train import Interrupted
 from droptop.errors import Diverged
-from droptop.study.local import Patient, companies
+from droptop.runs.config import configure
+from droptop.sweeps.local import Patient, companies
+from droptop.training.concurrent_seeds import ConcurrentSeeds
+from droptop.training.seed_run import Interrupted
+from droptop.training.workers import Job, Worker
 
 
 class Flier(SimpleNamespace):
@@ -33,13 +33,15 @@ def fliers(*errors):
 def test_one_failure_stops_all():
     runs = fliers(Diverged("the loss is nan"), None, None)
     with pytest.raises(Diverged):
-        list(Together(runs, "cpu", most=3).finished())
+        list(ConcurrentSeeds(runs, "cpu", most=3).finished())
     assert [run.taken for run in runs] == [3, 1, 0]  # each began a turn after the one before it
 
 
 def test_unless_somebody_is_told_of_it():
     runs, told = fliers(None, Diverged("the loss is nan"), None), []
-    done = list(Together(runs, "cpu", most=3, spoiled=lambda run, error: told.append((run, str(error)))).finished())
+    done = list(
+        ConcurrentSeeds(runs, "cpu", most=3, spoiled=lambda run, error: told.append((run, str(error)))).finished()
+    )
     assert done == [runs[0], runs[2]]
     assert told == [(runs[1], "the loss is nan")]
 
@@ -49,7 +51,7 @@ def test_whatever_does_not_break_the_process_is_its_own_fault(error):
     """What does not fit beside others is tried again, and is to blame once it does not fit alone; the others go on
     side by side."""
     runs, told = fliers(None, error, *[None] * 8), []
-    together = Together(runs, "cpu", most=4, spoiled=lambda run, error: told.append(run))
+    together = ConcurrentSeeds(runs, "cpu", most=4, spoiled=lambda run, error: told.append(run))
     done = list(together.finished())
     assert sorted(map(id, done)) == sorted(id(run) for run in runs if run is not runs[1])
     assert told == [runs[1]]
@@ -59,7 +61,7 @@ def test_whatever_does_not_break_the_process_is_its_own_fault(error):
 @pytest.mark.parametrize("error", [RuntimeError("CUDA error: an illegal memory access"), Interrupted("stopped")])
 def test_what_is_not_a_fault_of_its_own_stops_all_the_same(error):
     runs = fliers(None, error, None, None)
-    together = Together(runs, "cpu", most=2, spoiled=lambda run, error: None)
+    together = ConcurrentSeeds(runs, "cpu", most=2, spoiled=lambda run, error: None)
     with pytest.raises(type(error)):
         list(together.finished())
     assert runs[3].taken == 0
@@ -70,7 +72,7 @@ def test_nobody_is_started_once_all_are_to_stop():
     asked = iter([False] * 3 + [True] * 100)
     runs = fliers(None, None, None)
     with pytest.raises(Interrupted):
-        list(Together(runs, "cpu", stop=lambda: next(asked), most=1).finished())
+        list(ConcurrentSeeds(runs, "cpu", stop=lambda: next(asked), most=1).finished())
     assert runs[1].taken == runs[2].taken == 0
 
 

@@ -11,12 +11,13 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import droptop
-from droptop import BadRequest, checkpoint, load_learner
+from droptop import BadRequest, load_learner
 from droptop.cli import main
-from droptop.config import configure, to_toml
-from droptop.engine.run import arms, begin
-from droptop.engine.train import SeedRun
 from droptop.nets import ViTConfig, build
+from droptop.runs import checkpoint
+from droptop.runs.config import configure, to_toml
+from droptop.runs.requests import arms, begin
+from droptop.training.seed_run import SeedRun
 
 from pictures import picture, save, write_tree
 from toys import QUICK, SMALL_VIT
@@ -134,7 +135,7 @@ def test_where_it_looks(moved, capsys, tmp_path):
     assert np.abs(apart).max() <= 1  # BatchNorm goes by what it has learned, not by the company
     side = 224
     assert first.shape == (side, 2 * side + 4, 3)
-    from droptop.streams.files import load
+    from droptop.data.image_files import load
 
     seen = load(tmp_path / "0.png", (3, 16, 16)).permute(1, 2, 0).numpy()
     assert np.array_equal(first[:side, :side], seen.repeat(side // 16, 0).repeat(side // 16, 1))

@@ -11,8 +11,8 @@ from droptop import BadRequest, configure
 from droptop.cli import main
 from droptop.cli.flags import parse
 from droptop.cli.report import command as made_by
-from droptop.engine.trained import find_place, restore
 from droptop.methods import METHODS, find
+from droptop.runs.loading import find_seed, restore
 
 from pictures import picture, save
 from studies import write_study
@@ -61,7 +61,7 @@ def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, c
     before = config.read_bytes()
     assert main(["resume", str(tmp_path / "out"), "--seeds", "3"]) == 2
     assert "is not what" in capsys.readouterr().err
-    assert restore(find_place(tmp_path / "out")).notes == [f"{mine} has changed since {tmp_path / 'out/droptop'} began"]
+    assert restore(find_seed(tmp_path / "out")).notes == [f"{mine} has changed since {tmp_path / 'out/droptop'} began"]
     assert config.read_bytes() == before
     config.write_text(config.read_text().replace(str(mine), "mine.py"))
     assert main(["resume", str(tmp_path / "out")]) == 2
@@ -179,7 +179,7 @@ def test_an_error_in_it_is_told_by_file_and_line(mine, tmp_path, capsys):
 
 def test_workers_that_all_fail_are_not_waited_for(mine, tmp_path, monkeypatch, capsys):
     """Two processes fail alike: the second waits for its next order, and must not be given time to save."""
-    monkeypatch.setattr("droptop.engine.pool.GRACE", 600.0)  # which this test would take
+    monkeypatch.setattr("droptop.training.workers.GRACE", 600.0)  # which this test would take
     mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
     assert (
         main(

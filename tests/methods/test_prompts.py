@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from droptop import BadBatch, BadCheckpoint, BadRequest, configure, make_learner, make_stream
+from droptop.learner_state import digest
 from droptop.nets.prompts import choose, chosen_prefixes, cosines, shared_prefixes, taken
-from droptop.state import digest
 
 from toys import differences, feed, snapshot, toy_batches, toy_learner
 
@@ -199,7 +199,7 @@ def test_queries_of_augmented_images_are_an_option(method):
     torch.testing.assert_close(seen[0], vit.trunk(vit.stem(images[0])).pooled)
 
 
-# -- Pool and experts --------------------------------------------------------------------------------------------------
+# -- PromptPool and experts --------------------------------------------------------------------------------------------------
 
 
 def test_usage_counts_every_choice():

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from droptop.nets import NetConfig, build
-from droptop.nets.fusing import _working, fusing, kernels
 from droptop.nets.gradients import patches
+from droptop.nets.kernel_choice import _working, fusing, kernels
 from droptop.nets.norm import Norm
 
 SHAPES = [(3, 5, 4, 4), (2, 64, 9, 7), (5, 80, 6, 6), (64, 8, 1, 1), (64, 64, 32, 32), (64, 512, 4, 4)]

@@ -9,11 +9,13 @@ import pytest
 
 from droptop.cli import main
 from droptop.cli.paper import PaperOptions
-from droptop.engine.pool import Failure
 from droptop.errors import BadRequest, Diverged
-from droptop.paper import book, cook, find
-from droptop.paper.notebook import Notebook
-from droptop.study.sweep import asked
+from droptop.paper import call_log as call_log
+from droptop.paper import find
+from droptop.paper import runner as cook
+from droptop.paper.measurements import Measurements
+from droptop.sweeps.sweep import asked
+from droptop.training.workers import Failure
 
 SMALL = ("--quick", "--data", "fashion", "--limit", "32", "--set", "width=4,split=0/2")  # quicker still: two steps
 
@@ -76,7 +78,7 @@ def test_from_interruption_to_more_seeds(engine, tmp_path, capsys):
     assert paper("table1", "--seeds", "3", "--out", out) == 0
     assert engine.ran[4:] == [("none", 2), ("droptop", 2)]
     assert len(asked(out)) == 6
-    assert book.asked(out, "table1")["seeds"] == 3
+    assert call_log.asked(out, "table1")["seeds"] == 3
 
     assert paper("ablation", *SMALL, "--methods", "er", "--out", out) == 0  # another recipe: ER with DropTop is there
     assert len(engine.ran) == 6 + 6
@@ -90,12 +92,12 @@ def test_what_is_there_is_shown_without_running(engine, tmp_path, capsys, monkey
     assert not out.exists()
     engine.stop_after = 3
     assert paper("table1", *SMALL, "--methods", "er", "--out", out) == 130
-    page, noted = (out / "table1.md").read_text(), (out / book.NAME).read_text()
+    page, noted = (out / "table1.md").read_text(), (out / call_log.NAME).read_text()
     (out / "table1.md").unlink()
     monkeypatch.setattr(PaperOptions, "start", lambda options: pytest.fail("nothing is to be run"))
     assert paper("table1", "--no-run", "--out", out) == 0
     assert (out / "table1.md").read_text() == page
-    assert (out / book.NAME).read_text() == noted
+    assert (out / call_log.NAME).read_text() == noted
     assert len(engine.ran) == 3
     assert cook.take(find("table1"), tmp_path / "none", {}, run=False).scope.data == find("table1").data
     both = replace(find("table1"), quick_data=("fashion-sticker", "fashion"))
@@ -108,7 +110,7 @@ def test_notes_without_cells_are_nothing_to_show(tmp_path, capsys):
     out = tmp_path / "out"
     out.mkdir()
     (out / "features.json").write_text(json.dumps({"a": 1}))
-    (out / book.NAME).write_text(json.dumps({"features": {"asked": {"data": "fashion"}, "runs": []}}))
+    (out / call_log.NAME).write_text(json.dumps({"features": {"asked": {"data": "fashion"}, "runs": []}}))
     assert paper("features", "--no-run", "--out", out) == 2
     assert "has no finished cell of features" in capsys.readouterr().err
 
@@ -152,15 +154,15 @@ def test_the_date_is_that_of_the_run(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(cook.time, "strftime", lambda *_: "2020-02-02")
     assert paper("table1", *SMALL, "--methods", "er", "--seeds", "1", "--out", out) == 0
     monkeypatch.undo()
-    kept = json.loads((out / book.NAME).read_text())
+    kept = json.loads((out / call_log.NAME).read_text())
     kept["table1"]["runs"].append({"date": "2020-02-03", "machine": "another machine"})  # as of a seed that was added
-    (out / book.NAME).write_text(json.dumps(kept))
+    (out / call_log.NAME).write_text(json.dumps(kept))
     assert paper("table1", "--out", out) == 0
     [line] = [line for line in (out / "table1.md").read_text().splitlines() if line.startswith("Run 2020-02-02")]
     assert line.startswith("Run 2020-02-02 to 2020-02-03 on ")
     assert line.endswith("; another machine.")
     assert line.count(";") == 1  # the first, once
-    (out / book.NAME).unlink()  # as where `droptop sweep` ran the cells: by their files
+    (out / call_log.NAME).unlink()  # as where `droptop sweep` ran the cells: by their files
     for result in out.glob("runs/*/seed-*/result.json"):
         os.utime(result, (0, time.mktime((2021, 3, 4, 12, 0, 0, 0, 0, -1))))
     assert paper("table1", *SMALL, "--methods", "er", "--seeds", "1", "--out", out) == 0
@@ -238,7 +240,7 @@ def test_list(tmp_path, capsys):
 def test_a_notebook_measures_once(tmp_path):
     calls = []
     for _ in range(2):
-        notes = Notebook(tmp_path / "overhead.json")
+        notes = Measurements(tmp_path / "overhead.json")
         assert notes.once("er", lambda: calls.append(1) or {"ms": 3.5}) == {"ms": 3.5}
     assert calls == [1]
     assert dict(notes) == json.loads((tmp_path / "overhead.json").read_text()) == {"er": {"ms": 3.5}}

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from droptop import BadRequest, Samples
-from droptop.config import configure
-from droptop.engine.build import build_stream
-from droptop.paper.exhibits import Difference
-from droptop.paper.found import Found
+from droptop.paper.cell_results import CellResults
 from droptop.paper.recipe import Recipe, Scope
 from droptop.paper.recipes import attention, colours, features, impact, overhead
-from droptop.results.features import Portrait
-from droptop.results.folder import write_json
+from droptop.paper.recipes.feature_definitions import FeatureStatistics
+from droptop.paper.tables import Difference
 from droptop.results.metrics import Tally
-from droptop.results.records import Maps, Moment
+from droptop.runs.build import build_stream
+from droptop.runs.config import configure
+from droptop.runs.records import Maps, Moment
+from droptop.system.files import write_json
 
 RECIPES = {
     recipe.name: recipe for module in (colours, impact, overhead, attention, features) for recipe in module.RECIPES
@@ -58,16 +58,16 @@ def test_accuracy_of_either_task_while_the_second_is_learned():
 
 def test_whether_colours_were_learned(tmp_path, monkeypatch):
     recipe = RECIPES["shortcut-mnist"]
-    found = Found(recipe, scope(recipe), tmp_path)
+    results = CellResults(recipe, scope(recipe), tmp_path)
     lines = [
         {"step": 5},
         {"step": 10, "task_end": True, "eval": {"random": evaluation(6, 5, -1, -1)}},
         {"step": 20, "task_end": True, "eval": {"random": evaluation(1, 2, 10, 8)}},
     ]
-    monkeypatch.setattr(Found, "of", lambda self, cell: {0: {}, 1: {}})
-    monkeypatch.setattr(Found, "lines", lambda self, cell, seed: lines)
-    assert colours.in_random_colours(found, "fashion-colour", "a", 0) == {0: 55, 1: 55}
-    assert colours.in_random_colours(found, "fashion-colour", "b", 1) == {0: 90, 1: 90}
+    monkeypatch.setattr(CellResults, "of", lambda self, cell: {0: {}, 1: {}})
+    monkeypatch.setattr(CellResults, "lines", lambda self, cell, seed: lines)
+    assert colours.in_random_colours(results, "fashion-colour", "a", 0) == {0: 55, 1: 55}
+    assert colours.in_random_colours(results, "fashion-colour", "b", 1) == {0: 90, 1: 90}
 
 
 def test_the_colourings_are_the_paper_s():
@@ -127,10 +127,10 @@ def test_ordinary_training_of_a_quick_look_has_one_task_of_the_same_classes():
     assert configs[1].options.limit == 3 * configs[0].options.limit
 
 
-def both_trainings(out: Path, data: str) -> Found:
+def both_trainings(out: Path, data: str) -> CellResults:
     """Made up: foregrounds are ten points better, and forget five points less."""
     recipe = RECIPES["shortcut-impact"]
-    found = Found(recipe, Scope(recipe.methods, (data,), seeds=2), out)
+    results = CellResults(recipe, Scope(recipe.methods, (data,), seeds=2), out)
     for number, kind in enumerate(("only_bg", "only_fg")):
         tests = [impact.test_of(data, kind, tested) for tested in impact.TESTED]
         for method in ("er", "joint"):
@@ -145,11 +145,11 @@ def both_trainings(out: Path, data: str) -> Found:
                     }
                     for test in tests
                 }
-                place = found.run(impact.cell(found.scope, data, kind, method)) / f"seed-{seed}"
+                place = results.run(impact.cell(results.scope, data, kind, method)) / f"seed-{seed}"
                 place.mkdir(parents=True)
                 write_json(place / "result.json", {"classes": [], "tasks": [], "tests": own})
-    assert found.missing == 0
-    return found
+    assert results.missing == 0
+    return results
 
 
 def test_figures_of_both_trainings_side_by_side(tmp_path):
@@ -192,15 +192,15 @@ def test_added_cost_in_both_of_the_paper_s_terms():
 
 def test_costs_are_read_from_the_notebook(tmp_path):
     recipe = RECIPES["overhead"]
-    found = Found(recipe, scope(recipe), tmp_path)
+    results = CellResults(recipe, scope(recipe), tmp_path)
     costs = {"ER": 10.0, "ER + DropTop, probe of a batch": 12.0, "ER + DropTop, probe of the whole memory": 16.0}
-    for number in overhead.rounds(found):
+    for number in overhead.rounds(results):
         for arm, cost in costs.items():
-            found.notes.once(
-                overhead.key(found, "fashion-sticker", arm, number),
+            results.notes.once(
+                overhead.key(results, "fashion-sticker", arm, number),
                 lambda cost=cost, number=number: {"ms": cost + number, "mib": 100.0},
             )
-    table = overhead.table(found, "fashion-sticker").measured()
+    table = overhead.table(results, "fashion-sticker").measured()
     assert [str(cell) for cell in table.rows[5]] == [
         "",
         "ER + DropTop, probe of the whole memory",
@@ -210,13 +210,13 @@ def test_costs_are_read_from_the_notebook(tmp_path):
         "2",
         "+6.0 (+6.0 to +6.0), p < 0.001",
     ]
-    whole = overhead.table(found, "fashion-sticker")
+    whole = overhead.table(results, "fashion-sticker")
     assert {row[2] for row in whole.rows} == {""}  # the paper's costs are of another stream
     assert whole.notes[-1].startswith("Nothing is quoted or judged of fashion-sticker")
-    [memory, *_] = overhead.table(found, "split-tiny-imagenet9").rows
+    [memory, *_] = overhead.table(results, "split-tiny-imagenet9").rows
     assert memory[2] == "4.509 GB"
     assert overhead.peak_mib() > 50  # of a process with torch in it
-    names = {overhead.key(found, "fashion-sticker", arm, 0) for arm in costs}
+    names = {overhead.key(results, "fashion-sticker", arm, 0) for arm in costs}
     assert len(names) == 3  # a name says all that its value depends on
 
 
@@ -243,13 +243,13 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
             Moment(6, 1, np.concatenate([on[:1], off[1:]]), None),
         ],
     )
-    found = attention.attended(None, maps, [[0, 1], [2, 3]], seed=0)
-    assert found.steps == [3, 6]
-    assert found.ranks[:, -1].tolist() == [100, 25]
-    assert found.chance == pytest.approx([5, 5])
-    arms = {arm: {0: found, 1: found} for arm in ("none", "droptop")}
+    results = attention.attended(None, maps, [[0, 1], [2, 3]], seed=0)
+    assert results.steps == [3, 6]
+    assert results.ranks[:, -1].tolist() == [100, 25]
+    assert results.chance == pytest.approx([5, 5])
+    arms = {arm: {0: results, 1: results} for arm in ("none", "droptop")}
     recipe = RECIPES["histogram"]
-    table = attention.histogram_table(Found(recipe, scope(recipe), Path()), "fashion-sticker", arms)
+    table = attention.histogram_table(CellResults(recipe, scope(recipe), Path()), "fashion-sticker", arms)
     assert [str(cell) for cell in table.rows[0]] == [
         "3",
         "5.0 ± 0.0",
@@ -264,7 +264,7 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
 def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
     """As in a folder that another recipe filled: the first seed has a few images, one of them has none."""
     recipe = RECIPES["histogram"]
-    found = Found(recipe, scope(recipe), tmp_path)
+    results = CellResults(recipe, scope(recipe), tmp_path)
     covered = np.zeros((4, 4, 5))
     covered[:, 0, 0] = 1
     few = Maps(
@@ -277,14 +277,16 @@ def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
     all_of = attention.Attended(attention.TRUTH, [3, 6], np.zeros((2, 20)), np.zeros(2))
     own = attention.attended(None, few, [[0, 1], [2, 3]], seed=0)
     assert (own.images, own.ranks[:, -1].tolist()) == (3, [100, 100])
-    monkeypatch.setattr(Found, "of", lambda self, cell: dict.fromkeys(range(2 + (cell["debias"] == "none"))))
-    table = attention.histogram_table(found, "fashion-sticker", {"none": {0: own}, "droptop": {0: all_of, 1: all_of}})
+    monkeypatch.setattr(CellResults, "of", lambda self, cell: dict.fromkeys(range(2 + (cell["debias"] == "none"))))
+    table = attention.histogram_table(results, "fashion-sticker", {"none": {0: own}, "droptop": {0: all_of, 1: all_of}})
     assert "** ER: no maps of seed 1, 2; ER: maps of 3 images of seed 0. Cells" in table.notes[-1]
-    empty = attention.histogram_table(found, "fashion-sticker", {"none": {}, "droptop": {0: all_of, 1: all_of}})
+    empty = attention.histogram_table(results, "fashion-sticker", {"none": {}, "droptop": {0: all_of, 1: all_of}})
     assert empty.rows == []
     assert "ER: no maps of seed 0, 1, 2." in empty.notes[-1]
     whole = attention.histogram_table(
-        found, "fashion-sticker", {"none": dict.fromkeys(range(3), all_of), "droptop": dict.fromkeys(range(2), all_of)}
+        results,
+        "fashion-sticker",
+        {"none": dict.fromkeys(range(3), all_of), "droptop": dict.fromkeys(range(2), all_of)},
     )
     assert len(whole.notes) == 1
 
@@ -328,7 +330,7 @@ def test_the_background_is_what_foregrounds_leave_black(monkeypatch):
 
 
 def test_a_portrait_survives_the_notebook():
-    portrait = Portrait(
+    portrait = FeatureStatistics(
         np.array([1.0, 2.5]), np.array([0.0, 1 / 3]), np.array([np.nan, 0.5]), np.array([0.0, -1.0]), 0.25, 0.5, None
     )
     noted = {name: features.kept(value) for name, value in vars(portrait).items()}
@@ -342,15 +344,15 @@ def test_a_portrait_survives_the_notebook():
 
 def test_shortcuts_against_the_others_at_every_threshold(tmp_path):
     recipe = RECIPES["features"]
-    found = Found(recipe, scope(recipe), tmp_path)
+    results = CellResults(recipe, scope(recipe), tmp_path)
     for arm in ("none", "droptop"):
         for seed in (0, 1):
             own = features.cell("fashion-sticker", arm)
-            place = found.run(own) / f"seed-{seed}"
+            place = results.run(own) / f"seed-{seed}"
             place.mkdir(parents=True)
             write_json(place / "result.json", {"tests": {"biased": {}}})
-            found.notes.once(
-                features.key(found, own, seed),
+            results.notes.once(
+                features.key(results, own, seed),
                 lambda seed=seed: {
                     "seen": [1.0, 1.0, 1.0, 1.0],
                     "unseen": [0.6, 0.6, 0.6, 0.0],
@@ -361,7 +363,7 @@ def test_shortcuts_against_the_others_at_every_threshold(tmp_path):
                     "response": None,
                 },
             )
-    table = features.thresholds(found, "fashion-sticker")
+    table = features.thresholds(results, "fashion-sticker")
     assert [column.name for column in table.columns][-1] == "property 2: votes, shortcuts - others"
     assert [str(cell) for cell in table.rows[0]] == [
         "ER",

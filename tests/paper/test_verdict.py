@@ -3,7 +3,7 @@
 import pytest
 
 from droptop.paper import quoted
-from droptop.paper.exhibits import Difference, Mean
+from droptop.paper.tables import Difference, Mean
 from droptop.paper.verdict import gap, together, word
 
 CLEAR = Difference(3.0, 2.0, 4.0, 0.001, 5)

@@ -4,8 +4,8 @@ import io
 import pytest
 
 from droptop.paper import write
-from droptop.paper.exhibits import ITALICS, VERDICT, Column, Difference, Figure, Mean, Percent, Table
-from droptop.results.compare import holm
+from droptop.paper.tables import ITALICS, VERDICT, Column, Difference, Figure, Mean, Percent, Table
+from droptop.results.statistics import holm
 
 COLUMNS = (
     Column("method", "label"),
@@ -93,9 +93,9 @@ def test_files(tmp_path):
         ax.plot([1, 2])
         return figure
 
-    exhibits = [TABLE, Table("Another", COLUMNS[:1], [["ER"]], suffix="other"), Figure("A picture", draw, ["a note"])]
+    outputs = [TABLE, Table("Another", COLUMNS[:1], [["ER"]], suffix="other"), Figure("A picture", draw, ["a note"])]
     heading = write.Heading("Table 1: things", ["droptop paper table1 --out x"], ["Run on a machine."])
-    files = write.write(exhibits, heading, tmp_path, "table1")
+    files = write.write(outputs, heading, tmp_path, "table1")
     assert (
         sorted(path.name for path in files)
         == sorted(path.name for path in tmp_path.iterdir())
@@ -114,7 +114,7 @@ def test_files(tmp_path):
     ]
     assert [page.index(part) for part in order] == sorted(page.index(part) for part in order)
     before = {path: path.read_bytes() for path in files}
-    write.write(exhibits, heading, tmp_path, "table1")
+    write.write(outputs, heading, tmp_path, "table1")
     assert {path: path.read_bytes() for path in files} == before
 
 

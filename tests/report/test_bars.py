@@ -4,9 +4,9 @@ import re
 import pytest
 from rich.console import Console
 
-from droptop.report import bars
-from droptop.report.bars import Bar, Lines, count, decoding
-from droptop.streams import cache
+from droptop.data import image_cache as cache
+from droptop.report import file_progress as bars
+from droptop.report.file_progress import Bar, Lines, count, decoding
 
 
 def terminal(width=80):

@@ -4,9 +4,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from droptop.config import configure
-from droptop.report import figures
-from droptop.report.figures import accuracy_after_tasks, accuracy_matrices, in_rows, intensities
+from droptop.figures import run_figures as figures
+from droptop.figures.run_figures import accuracy_after_tasks, accuracy_matrices, in_rows, intensities
+from droptop.runs.config import configure
 
 
 def summary(tests):

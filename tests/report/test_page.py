@@ -23,16 +23,17 @@ from droptop import BadRequest
 from droptop.cli.flags import parse
 from droptop.cli.main import main
 from droptop.cli.report import command as command_of
-from droptop.config import configure, to_toml
-from droptop.engine.run import load, note_environment
-from droptop.results.compare import holm
-from droptop.results.folder import read_result, write_json
-from droptop.results.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
+from droptop.results.statistics import holm
+from droptop.runs.config import configure, to_toml
+from droptop.runs.folder import read_result
+from droptop.runs.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
+from droptop.runs.requests import load, note_environment
+from droptop.system.files import write_json
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from droptop.report.page import looks
+from droptop.report.page import attention as looks
 from droptop.report.page.answer import sentence
 from droptop.report.page.render import describe, environment_of, in_script, render
 from droptop.report.page.serve import Pages, server, version_of

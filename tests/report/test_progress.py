@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from droptop.engine.train import Progress
-from droptop.report import progress
-from droptop.report.progress import Plain
+from droptop.report import seed_progress as progress
+from droptop.report.seed_progress import Plain
+from droptop.training.seed_run import Progress
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from droptop import Samples, Spec, Stream, StreamConfig
-from droptop.report.sheet import GAP, IMAGES, contact_sheet
+from droptop.figures.contact_sheet import GAP, IMAGES, contact_sheet
 
 CLASSES = ("ant", "bee", "cow")
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from droptop.results.attention import share_by_rank
+from droptop.paper.recipes.attention_ranks import share_by_rank
 
 
 def test_a_model_that_attends_to_the_shortcut_alone():

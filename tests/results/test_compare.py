@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from droptop.results.compare import compare, paired_effect, verdict
+from droptop.results.statistics import compare, paired_effect, verdict
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=20))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from droptop.results.features import Head, Portrait, activation, figures, kinds, portray, pulls, votes
+from droptop.paper.recipes.feature_definitions import Head, Portrait, activation, figures, kinds, portray, pulls, votes
 
 # Three classes seen: 0 and 1 of an earlier task, 2 of the current one.
 CURRENT = np.array([False, False, True])

@@ -11,11 +11,12 @@ import torch
 from PIL import Image
 
 from droptop import BadRequest, Samples
-from droptop.streams import cache, stored
-from droptop.streams.cache import Recipe, Room, forget, looking_once, once, read_image
-from droptop.streams.scenes import plain
-from droptop.streams.stored import Stored
-from droptop.streams.tree import read_part, read_tree
+from droptop.data import image_cache as cache
+from droptop.data import image_store as stored
+from droptop.data.image_cache import ImageSet, Room, forget, once, read_image, sharing_reads
+from droptop.data.image_folders import read_part, read_tree
+from droptop.data.image_store import Stored
+from droptop.data.scenes import plain
 
 from pictures import picture, pixels, save, write_tree
 from toys import environment
@@ -31,14 +32,13 @@ def decodes(monkeypatch):
     """The images that were read, in turn."""
     read = []
     monkeypatch.setattr(
-        "droptop.streams.scenes.read_image",
-        lambda path, at_least: (read.append(path.name), read_image(path, at_least))[1],
+        "droptop.data.scenes.read_image", lambda path, at_least: (read.append(path.name), read_image(path, at_least))[1]
     )
     return read
 
 
 def images(part, size=12, room=2**20):
-    return cache.source(plain(part, size, "a tree"), part.y, Room(room))
+    return cache.load_images(plain(part, size, "a tree"), part.y, Room(room))
 
 
 def test_decodes_what_is_there(part):
@@ -51,7 +51,7 @@ def test_decodes_what_is_there(part):
 
 def test_beyond_the_room_it_stays_on_the_disk(part):
     room = Room(5 * 3 * 12 * 12)
-    memory, disk = (cache.source(plain(part, 12, "a tree"), part.y, room) for _ in range(2))
+    memory, disk = (cache.load_images(plain(part, 12, "a tree"), part.y, room) for _ in range(2))
     assert (type(memory), type(disk), room.left) == (Samples, Stored, 0)
     assert torch.equal(memory.x, disk[torch.arange(5)].x)
 
@@ -87,7 +87,7 @@ def test_made_anew_when_anything_changes(part, decodes):
         plain(part, 12, "").key,
         plain(part, 13, "").key,
         plain(part.select([1, 0, 2, 3, 4]), 12, "").key,
-        Recipe("", "another way", 12, part.home, part.names, range(5), Image.Image).key,
+        ImageSet("", "another way", 12, part.home, part.names, range(5), Image.Image).key,
     }
     assert len(keys) == 4
     before = images(part)
@@ -129,7 +129,7 @@ def test_who_looks_once_looks_again_when_told_to(part):
     looked = []
     assert [once("a", lambda: looked.append(1)) for _ in range(2)] == [None, None]
     assert len(looked) == 2  # nobody asked for less
-    with looking_once():
+    with sharing_reads():
         for key in "aabba":
             once(key, lambda: looked.append(1))
         assert len(looked) == 5  # one set at a time
@@ -183,7 +183,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from PIL import Image
-from droptop.streams import cache
+from droptop.data import image_cache as cache
 def make(row):
     time.sleep(float(sys.argv[2]) if row >= 4 else 0)
     with open(sys.argv[1], "a") as log:
@@ -191,7 +191,7 @@ def make(row):
     return Image.new("RGB", (8, 8), (row, 0, 0))
 cache.progress.set(lambda done, total, what: print(done, what, flush=True))
 cache.BLOCK = 4
-print(cache.decoded(cache.Recipe("it", "slowly", 8, Path("."), [], range(16), make)), flush=True)
+print(cache.decoded(cache.ImageSet("it", "slowly", 8, Path("."), [], range(16), make)), flush=True)
 """
 
 
@@ -225,13 +225,13 @@ def test_two_processes_make_one_cache_and_a_killed_one_leaves_no_trace(tmp_path,
 
 
 def test_where_it_lies(monkeypatch, tmp_path):
-    assert cache.folder() == tmp_path / "cache"
+    assert cache.cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("DROPTOP_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache.folder() == Path("/somewhere/droptop")
+    assert cache.cache_folder() == Path("/somewhere/droptop")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert cache.folder() == Path("/home/me/.cache/droptop")
+    assert cache.cache_folder() == Path("/home/me/.cache/droptop")
 
 
 def test_progress(part, monkeypatch):

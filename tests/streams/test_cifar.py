@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from droptop import BadRequest, make_stream
+from droptop.data.root import data_root
 from droptop.streams import STREAMS, cifar
-from droptop.streams.root import data_root
 
 from formats import cifar_rows, python2_pickle, python3_pickle, write_cifar10, write_cifar100
 

@@ -9,9 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from droptop.data import download
+from droptop.data.download import PACKAGES, Package, bring, fetch
 from droptop.errors import BadRequest, DownloadFailed
-from droptop.streams import cifar, download, mnist
-from droptop.streams.download import PACKAGES, Package, bring, fetch
+from droptop.streams import cifar, mnist
 
 DATA = bytes(range(256)) * 4000
 MD5 = hashlib.md5(DATA).hexdigest()

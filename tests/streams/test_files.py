@@ -4,8 +4,8 @@ import torch.nn.functional as F
 from PIL import Image, ImageOps
 
 from droptop import make_stream
+from droptop.data.image_files import find_images, load, load_all
 from droptop.streams import find
-from droptop.streams.files import find_images, load, load_all
 
 from pictures import picture, save, write_tree
 

@@ -4,8 +4,8 @@ import random
 import numpy as np
 import pytest
 
+from droptop.data.idx import read_idx
 from droptop.errors import BadRequest
-from droptop.streams.idx import read_idx
 
 from formats import idx_bytes
 

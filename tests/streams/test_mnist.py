@@ -5,8 +5,8 @@ from PIL import ImageColor
 
 from droptop import BadRequest, make_stream
 from droptop.cli.flags import parse
-from droptop.config import to_toml
 from droptop.errors import Damaged
+from droptop.runs.config import to_toml
 from droptop.streams import STREAMS, mnist
 from droptop.streams.colours import ColourConfig
 

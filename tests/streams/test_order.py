@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from droptop import BadRequest, Samples, Spec, Stream, StreamConfig, configure, make_stream
-from droptop.engine.build import build_stream
 from droptop.rng import generator
+from droptop.runs.build import build_stream
 from droptop.streams import Position
 from droptop.streams.order import blurred, long_tailed, noisy_labels
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from droptop.data import pickles
+from droptop.data.pickles import load
 from droptop.errors import BadRequest
-from droptop.streams import pickles
-from droptop.streams.pickles import load
 
 from formats import python2_pickle, python3_pickle
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from droptop import Samples, Spec, Stream, StreamConfig
-from droptop.streams import stored
-from droptop.streams.stored import BadCache, Stored
+from droptop.data import image_store as stored
+from droptop.data.image_store import BadCache, Stored
 
 from toys import environment
 
@@ -101,9 +101,9 @@ from pathlib import Path
 import numpy as np, torch
 torch.set_num_threads(1)
 from droptop import Spec, Stream, StreamConfig
-from droptop.streams import stored
+from droptop.data import image_store as stored
 
-def resident():  # of files and of its own, in MB
+def on_device():  # of files and of its own, in MB
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 ROWS, SIZE, path = 200_000, 16, Path(sys.argv[1])
@@ -122,7 +122,7 @@ for batch in batches:
     assert torch.equal(rows % 10, batch.y)
     seen.append(rows)
     if len(seen) % 100 == 0:
-        now = resident()
+        now = on_device()
         least, most = min(least, now), max(most, now)
 assert torch.cat(seen).unique().numel() == len(seen) * 80 == 200_000
 print(path.stat().st_size / 1e6, most - least)

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from droptop import BadRequest
-from droptop.streams.tree import read_tree
+from droptop.data.image_folders import read_tree
 
 from pictures import picture, save, write_tree
 

@@ -3,10 +3,10 @@ import pytest
 from PIL import Image
 
 from droptop import BadRequest
-from droptop.streams.scenes import Scenes, foreground, read_boxes
-from droptop.streams.tree import read_part
-from droptop.streams.variant_folders import write_variants
-from droptop.streams.variants import VARIANTS, Box, box_of, mixed, no_fg, only_bg_b, only_bg_t, only_fg
+from droptop.data.image_folders import read_part
+from droptop.data.scenes import Scenes, foreground, read_boxes
+from droptop.data.variant_folders import write_variants
+from droptop.data.variants import VARIANTS, Box, box_of, mixed, no_fg, only_bg_b, only_bg_t, only_fg
 
 from pictures import mask_of, picture, pixels, save, write_tree
 

@@ -1,8 +1,8 @@
 import pytest
 
 from droptop import BadRequest
-from droptop.config import flatten
-from droptop.study.grid import folder_name, read_study, settled
+from droptop.options import flatten
+from droptop.sweeps.grid import folder_name, read_study, settled
 
 
 def study(tmp_path, text):

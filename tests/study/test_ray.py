@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from droptop.study.local import local
-from droptop.study.on_ray import on_ray
-from droptop.study.sweep import sweep
+from droptop.sweeps.local import local
+from droptop.sweeps.on_ray import on_ray
+from droptop.sweeps.sweep import sweep
 
 from studies import CELLS, Silent, write_study
 

@@ -8,8 +8,8 @@ from scipy.stats import ttest_rel
 
 from droptop import BadRequest
 from droptop.report.tables import averaged_over
-from droptop.results.compare import compare, holm
-from droptop.study.results import also_varied, export, rows
+from droptop.results.statistics import compare, holm
+from droptop.sweeps.results import also_varied, export, rows
 
 
 def values(seeds=6):

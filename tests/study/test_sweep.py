@@ -16,13 +16,13 @@ import pytest
 
 from droptop import BadRequest
 from droptop.cli import main
-from droptop.engine.pool import Failure
-from droptop.engine.train import SeedRun
 from droptop.errors import WorkerDied
-from droptop.study import sweep as sweeping
-from droptop.study.index import Index
-from droptop.study.local import local
-from droptop.study.sweep import sweep
+from droptop.sweeps import sweep as sweeping
+from droptop.sweeps.local import local
+from droptop.sweeps.study_folder import Index
+from droptop.sweeps.sweep import sweep
+from droptop.training.seed_run import SeedRun
+from droptop.training.workers import Failure
 
 from studies import Silent, write_study
 from toys import command, droptop, environment
@@ -57,7 +57,7 @@ def test_cells_note_the_kappa_0_that_is_run_and_those_from_before_are_found(tmp_
     study, old, new, watcher = tmp_path / "study.toml", tmp_path / "old", tmp_path / "new", Silent()
     options = {"debias": "droptop", "gamma": [2.5, 10.0]}
     with monkeypatch.context() as before:
-        before.setattr("droptop.config.Config.as_run", lambda config: config)
+        before.setattr("droptop.runs.config.Config.as_run", lambda config: config)
         assert sweep(write_study(study, seeds=1, **options), old, local, watcher)["done"] == 2
     watcher = Silent()
     assert sweep(write_study(study, **options), old, local, watcher)["done"] == 4

@@ -12,9 +12,9 @@ import pytest
 import droptop
 from droptop import BadRequest, api
 from droptop.cli import main
-from droptop.config import configure
-from droptop.engine.train import Interrupted, SeedRun
 from droptop.results.metrics import accuracy
+from droptop.runs.config import configure
+from droptop.training.seed_run import Interrupted, SeedRun
 
 from toys import QUICK
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.console import Console
 
-from droptop.cli import flags
-from droptop.config import configure
+from droptop.cli import arguments
 from droptop.errors import require
 from droptop.methods import METHODS, find
 from droptop.nets import Precision
 from droptop.nets.resnet import Stem
 from droptop.report import tables
+from droptop.runs.config import configure
 from droptop.streams.augment import Augment
 
 
@@ -82,10 +82,11 @@ class BenchOptions:
 def bench(args: list[str], console: Console) -> int:
     import torch
 
-    from droptop.engine.bench import Engine, baseline, measure
-    from droptop.results.folder import environment, write_json
+    from droptop.bench.step_times import Engine, baseline, measure
+    from droptop.runs.environment import environment
+    from droptop.system.files import write_json
 
-    options = flags.read(BenchOptions, args, "droptop bench", "milliseconds a step, with and without debiasing")
+    options = arguments.read(BenchOptions, args, "droptop bench", "milliseconds a step, with and without debiasing")
     methods = [name.strip() for name in options.methods.split(",")]
     has: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
     engines = [engine for engine in has if engine in (options.engines or ",".join(has)).split(",")]

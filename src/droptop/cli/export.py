@@ -7,7 +7,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from droptop.cli import flags
+from droptop.cli import arguments
 from droptop.cli.predict import TrainedOptions
 from droptop.errors import require
 
@@ -31,11 +31,11 @@ class ExportOptions(TrainedOptions):
 
 
 def export(args: list[str], console: Console) -> int:
-    options = flags.read(ExportOptions, args, "droptop export", "a trained net as one file")
-    from droptop.engine.export import export as write
-    from droptop.engine.trained import find_place, restore
+    options = arguments.read(ExportOptions, args, "droptop export", "a trained net as one file")
+    from droptop.runs.export import export as write
+    from droptop.runs.loading import find_seed, restore
 
-    place = find_place(options.run, options.arm, options.seed)
+    place = find_seed(options.run, options.arm, options.seed)
     learner, _, notes = restore(place, weights=options.weights, precision="fp32")
     for note in notes:
         print(f"note: {note}", file=sys.stderr)

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from droptop.cli import flags
+from droptop.cli import arguments
 from droptop.cli.data import ListOptions
-from droptop.cli.study import EngineOptions, Watch
+from droptop.cli.sweep import CellProgress, EngineOptions
 from droptop.errors import BadRequest, require, typed
 from droptop.nets import Precision
 from droptop.streams import find as find_stream
@@ -88,30 +88,31 @@ def paper(args: list[str], console: Console) -> int:
         print(USAGE, end="")
         return 0 if args else 2
     if args[0] == "list":
-        return show_list(flags.read(ListOptions, args[1:], "droptop paper list", "every table and figure"), console)
+        return show_list(arguments.read(ListOptions, args[1:], "droptop paper list", "every table and figure"), console)
     from droptop.paper import find
 
     recipe = find(args[0])
-    options = flags.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
-    from droptop.paper import cook, write
+    options = arguments.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
+    from droptop.paper import runner as cook
+    from droptop.paper import write
 
     order, interrupted = cook.take(recipe, options.out, options.given(args), options.run), False
     for why in order.left_out:
         print(f"note: left out: {why}", file=sys.stderr)
     try:
-        with Watch(console) as watcher:
-            found = cook.cook(order, options.start(), watcher) if options.run else cook.look(order)
+        with CellProgress(console) as observer:
+            results = cook.cook(order, options.start(), observer) if options.run else cook.look(order)
     except KeyboardInterrupt:
-        interrupted, found = True, cook.look(order)
-    done = sum(len(seeds) for seeds in found.results.values())
-    shows = bool(done) or (not found.configs and (options.run or len(found.notes) > 0))
+        interrupted, results = True, cook.look(order)
+    done = sum(len(seeds) for seeds in results.results.values())
+    shows = bool(done) or (not results.configs and (options.run or len(results.notes) > 0))
     if not (options.run or shows):
         raise BadRequest(f"--no-run shows what is there; {options.out} has no finished cell of {recipe.name}")
     if shows:
-        exhibits = cook.exhibits(found)
-        files = write.write(exhibits, cook.heading(order, found), options.out, recipe.name)
+        outputs = cook.outputs(results)
+        files = write.write(outputs, cook.heading(order, results), options.out, recipe.name)
         wide = console if console.is_terminal else Console(width=WIDE)
-        for table in write.tables(exhibits):
+        for table in write.tables(outputs):
             wide.print(table)
         if order.scope.quick:
             console.print(
@@ -124,9 +125,9 @@ def paper(args: list[str], console: Console) -> int:
     if interrupted:
         print(f"droptop: interrupted; {typed('paper', recipe.name, '--out', options.out)} continues", file=sys.stderr)
         return 130
-    if found.missing and options.run:
+    if results.missing and options.run:
         print(
-            f"droptop: {found.missing} cells failed or are not done; {typed('status', options.out)} says why",
+            f"droptop: {results.missing} cells failed or are not done; {typed('status', options.out)} says why",
             file=sys.stderr,
         )
         return 1

@@ -110,8 +110,8 @@ class DropTop(nn.Module):
         return self.config.drop == "adaptive"
 
     @property
-    def looks(self) -> AttentionNorm | None:
-        """By which of BatchNorm's statistics it looks at the last map; None where it does not."""
+    def attention_pass(self) -> AttentionNorm | None:
+        """By which of BatchNorm's statistics it attention_pass at the last map; None where it does not."""
         return None if self.config.drop == "random" else self.config.attention_norm
 
     def kappa(self, labels: Tensor, direction: int | None) -> Tensor:
@@ -136,7 +136,7 @@ class DropTop(nn.Module):
         """The first map with its drop mask applied. `last` gives the last map of the unmasked batch, and is not
         called where no cell is chosen by attention."""
         samples, _, height, width = first.shape
-        if self.looks:
+        if self.attention_pass:
             attention = self.score(first.detach(), last())
         else:
             attention = torch.zeros(samples, height, width, device=first.device)

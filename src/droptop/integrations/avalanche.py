@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptop.attached import Attached, attach
+from droptop.debias.attach import Attached, attach
 
 Memory = tuple[Tensor, Tensor]  # images as the model takes them, and labels
 

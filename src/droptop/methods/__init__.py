@@ -2,7 +2,7 @@
 
 from droptop.errors import meant, require
 from droptop.learner import Learner
-from droptop.methods import own
+from droptop.methods import from_file
 from droptop.methods.aser import ASER
 from droptop.methods.derpp import DERpp
 from droptop.methods.dualprompt import DualPrompt
@@ -30,8 +30,8 @@ METHODS: dict[str, type[Learner]] = {
 
 def find(name: str, option: str = "method") -> type[Learner]:
     """A method by its name, or by the file that defines it."""
-    if own.is_file(name):
-        return own.load(name)
+    if from_file.is_file(name):
+        return from_file.load(name)
     require(
         name in METHODS,
         option,

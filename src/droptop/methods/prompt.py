@@ -19,7 +19,7 @@ from droptop.nets import Backbone, ViT, ViTConfig
 from droptop.nets.prompts import Prompted
 from droptop.optim import Adam
 from droptop.rng import seeded
-from droptop.streams.stream import Spec
+from droptop.types import Spec
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from droptop.errors import BadRequest, require
 from droptop.nets import weights as origin
 from droptop.nets.adapted import Adapted, adapt
 from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, untracked
-from droptop.nets.fusing import fusing
 from droptop.nets.precision import Precision, compute_in
 from droptop.nets.resnet import ResNet18, Stem
 from droptop.nets.vit import ViT, ViTConfig, random_vit, vit_like
@@ -28,7 +27,6 @@ __all__ = [
     "compute_in",
     "evaluating",
     "flat_buffers",
-    "fusing",
     "last_map",
     "load_weights",
     "untracked",

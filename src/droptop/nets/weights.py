@@ -24,7 +24,7 @@ HEADS = ("head.", "fc.")  # a head for other classes is left out
 
 
 def sensible(weights: str) -> bool:
-    """Can this be found, as far as one sees without looking further?"""
+    """Can this be found, as far as one sees without attention_mode further?"""
     if weights.startswith(HUB):
         return re.fullmatch(r"[\w.-]+/[\w.-]+", weights.removeprefix(HUB)) is not None
     return weights == RANDOM or Path(weights).is_file()

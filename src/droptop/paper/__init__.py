@@ -1,8 +1,8 @@
 """The paper, runnable: a recipe for every table and figure (`droptop paper list`).
 
 recipe.py    what a recipe is: the cells it needs, and what it shows of them
-found.py     what those cells measured
-exhibits.py  tables and figures; write.py makes files of them
+results.py     what those cells measured
+outputs.py  tables and figures; write.py makes files of them
 verdict.py   reproduced, partly, not reproduced: one rule for all
 quoted.py    what the paper says
 cook.py      runs what is missing and shows what is there

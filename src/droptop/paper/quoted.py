@@ -4,7 +4,7 @@ Nothing here was measured by this package. Columns stand as in the paper's table
 percent of the figure without DropTop, of which lower forgetting is an improvement too.
 """
 
-from droptop.paper.exhibits import Mean
+from droptop.paper.tables import Mean
 
 Place = tuple[str, str, str]  # stream, test set, figure
 
@@ -59,12 +59,12 @@ def _read(
 ) -> dict[tuple[str, str, Place], tuple[float, ...]]:
     """Figures and their errors by method, arm and place, the columns being those of each set in turn."""
     places = [(*of, figure) for of in sets for figure in figures]
-    found = {}
+    results = {}
     for line in text.strip().splitlines():
         method, arm, *cells = line.split()
         for place, cell in zip(places, cells, strict=True):
-            found[method, arm, place] = tuple(map(float, cell.split("±")))
-    return found
+            results[method, arm, place] = tuple(map(float, cell.split("±")))
+    return results
 
 
 _FIGURES = (
@@ -76,14 +76,14 @@ _FIGURES = (
 
 def figure(method: str, debias: str, place: Place) -> Mean | None:
     """Tables 1, 2 and that of appendix F, with or without DropTop."""
-    found = _FIGURES.get((method, debias, place))
-    return None if found is None else Mean(found[0], found[1])
+    results = _FIGURES.get((method, debias, place))
+    return None if results is None else Mean(results[0], results[1])
 
 
 def relative(method: str, place: Place) -> float | None:
     """Their relative improvement, in percent."""
-    found = _FIGURES.get((method, "relative", place))
-    return None if found is None else found[0]
+    results = _FIGURES.get((method, "relative", place))
+    return None if results is None else results[0]
 
 
 # A_avg, mean over the biased sets (Table 3) and over the unbiased ones (appendix E): no fusion, random, fixed, DropTop.

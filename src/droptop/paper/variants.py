@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from droptop.paper.cell_results import CellResults, Series, average, difference, mean
 from droptop.paper.claims import METHODS, STANDS_FOR, about, set_name, stand_in_notes, unquoted
-from droptop.paper.exhibits import ITALICS, UNQUOTED, VERDICT, Column, Mean, Percent, Table, Value
-from droptop.paper.found import Found, Series, average, difference, mean
-from droptop.paper.recipe import Cell
+from droptop.paper.recipe import CellOptions
+from droptop.paper.tables import ITALICS, UNQUOTED, VERDICT, Column, Mean, Percent, Table, Value
 from droptop.paper.verdict import gap, word
 
 WHOLE = "DropTop"  # the variant that the others are held against
@@ -33,7 +33,7 @@ class Comparison:
     is quoted where it is a mean over the same test sets and, of all methods, over the same methods."""
 
     title: str
-    variants: dict[str, Cell]
+    variants: dict[str, CellOptions]
     sets: Sequence[tuple[str, str]]
     figures: Sequence[str]
     paper: Callable[[str, str, str], Mean | None]  # by method (or EVERY), variant, figure
@@ -43,13 +43,13 @@ class Comparison:
     paper_methods: Sequence[str]
     suffix: str = ""  # of its files
 
-    def table(self, found: Found) -> Table:
-        methods = found.scope.methods
-        used = self.shared(found)
+    def table(self, results: CellResults) -> Table:
+        methods = results.scope.methods
+        used = self.shared(results)
         same_sets, same_methods = about(used, self.paper_sets), set(methods) == set(self.paper_methods)
         series = {
             (method, variant, figure): average(
-                found.series(cell | {"data": data, "method": method}, test, figure) for data, test in used
+                results.series(cell | {"data": data, "method": method}, test, figure) for data, test in used
             )
             for method in methods
             for variant, cell in self.variants.items()
@@ -82,7 +82,7 @@ class Comparison:
         over = ", ".join(set_name(*one) for one in used) or "nothing"
         notes = [unquoted(used, self.paper_sets)]
         if same_sets:
-            notes = [ITALICS, VERDICT, *stand_in_notes(found.scope.data)]
+            notes = [ITALICS, VERDICT, *stand_in_notes(results.scope.data)]
         if same_sets and len(methods) > 1 and not same_methods:
             notes.append(
                 f"{UNQUOTED} of the mean of these methods: the paper's is of "
@@ -106,16 +106,16 @@ class Comparison:
     def divisor(self) -> str:
         return "the variant" if self.percent_of == "variant" else WHOLE
 
-    def shared(self, found: Found) -> list[tuple[str, str]]:
+    def shared(self, results: CellResults) -> list[tuple[str, str]]:
         """The test sets that there is something of for every method and variant; all of a stream that is not known."""
         sets = []
-        for data in found.scope.data:
+        for data in results.scope.data:
             cells = [
                 cell | {"data": data, "method": method}
                 for cell in self.variants.values()
-                for method in found.scope.methods
+                for method in results.scope.methods
             ]
-            there = [test for test in found.tests(cells[0]) if all(test in found.tests(cell) for cell in cells)]
+            there = [test for test in results.tests(cells[0]) if all(test in results.tests(cell) for cell in cells)]
             known = [test for name, test in self.sets if name == STANDS_FOR.get(data, data)]
             sets += [(data, test) for test in there if test in known or not known]
         return sets

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from droptop.results.compare import CURVES, Effect, verdict
+from droptop.results.statistics import CURVES, Effect, verdict
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}

@@ -13,7 +13,8 @@ from torch import Tensor
 from droptop.errors import require
 from droptop.rng import generator
 from droptop.streams.shortcuts import ShortcutConfig, draw_cues
-from droptop.streams.stream import Samples, Spec, Stream
+from droptop.streams.stream import Stream
+from droptop.types import Samples, Spec
 
 CLASSES = 10
 

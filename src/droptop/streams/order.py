@@ -10,9 +10,7 @@ from torch import Tensor
 
 from droptop.errors import BadRequest, require
 from droptop.rng import generator
-
-Tasks = tuple[tuple[int, ...], ...]  # classes of each task
-
+from droptop.types import Tasks
 
 # -- Classes ----------------------------------------------------------------------------------------------------------
 

@@ -4,20 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from droptop.paper import quoted
+from droptop.paper.cell_results import CellResults
 from droptop.paper.claims import BIASED, STANDS_FOR, UNBIASED
-from droptop.paper.exhibits import Exhibit, Mean
-from droptop.paper.found import Found
-from droptop.paper.recipe import DECIDES, Block, Cell, Recipe, Scope
-from droptop.paper.recipes.tables import REPLAY
+from droptop.paper.recipe import DECIDES, CellOptions, Grid, Recipe, Scope
+from droptop.paper.recipes.main_tables import REPLAY
+from droptop.paper.tables import Mean, Output
 from droptop.paper.variants import EVERY, WHOLE, Comparison
 
-PARTS: dict[str, Cell] = {
+PARTS: dict[str, CellOptions] = {
     "No MF": {"debias": "no-fusion"},
     "Rand Drop": {"debias": "random"},
     "Fixed Drop": {"debias": "fixed"},
     WHOLE: {"debias": "droptop"},
 }
-DESIGNS: dict[str, Cell] = {
+DESIGNS: dict[str, CellOptions] = {
     "Soft Drop Mask": {"debias": "droptop", "mask": "soft"},
     "Common Drop Intensity": {"debias": "droptop", "per": "common"},
     WHOLE: {"debias": "droptop"},
@@ -86,19 +86,19 @@ DESIGN_UNBIASED = replace(
 )
 
 
-def cells(comparison: Comparison) -> Callable[[Scope], list[Block]]:
+def cells(comparison: Comparison) -> Callable[[Scope], list[Grid]]:
     return lambda scope: [{"data": scope.data, "method": scope.methods} | cell for cell in comparison.variants.values()]
 
 
-def shown(comparison: Comparison) -> Callable[[Found], list[Exhibit]]:
-    return lambda found: [comparison.table(found)]
+def shown(comparison: Comparison) -> Callable[[CellResults], list[Output]]:
+    return lambda results: [comparison.table(results)]
 
 
-def designs(found: Found) -> list[Exhibit]:
+def designs(results: CellResults) -> list[Output]:
     """On the biased sets, as in the paper, and on the unbiased ones of streams that have some."""
-    have = tuple(data for data in found.scope.data if any(name == STANDS_FOR.get(data, data) for name, _ in UNBIASED))
-    of_these = Found(found.recipe, replace(found.scope, data=have), found.out)
-    return [DESIGN.table(found), *([DESIGN_UNBIASED.table(of_these)] if have else [])]
+    have = tuple(data for data in results.scope.data if any(name == STANDS_FOR.get(data, data) for name, _ in UNBIASED))
+    of_these = CellResults(results.recipe, replace(results.scope, data=have), results.out)
+    return [DESIGN.table(results), *([DESIGN_UNBIASED.table(of_these)] if have else [])]
 
 
 RECIPES = (

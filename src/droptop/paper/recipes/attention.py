@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from droptop.config import Config
-from droptop.engine.build import build_stream
-from droptop.engine.look import in_turn
 from droptop.errors import BadRequest
+from droptop.paper.cell_results import CellResults, Series, difference, mean
 from droptop.paper.claims import stream_name, suffix
-from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
-from droptop.paper.found import Found, Series, difference, mean
-from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
+from droptop.paper.recipes.attention_ranks import BINS, share_by_rank
 from droptop.paper.recipes.shared import ARMS, STATISTICS, band, colour
-from droptop.results.attention import BINS, share_by_rank
-from droptop.results.records import Maps, Moment, read_maps
+from droptop.paper.tables import Column, Figure, Output, Table, Value
+from droptop.runs.build import build_stream
+from droptop.runs.config import Config
+from droptop.runs.records import Maps, Moment, read_maps
+from droptop.training.attention_recorder import in_turn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,14 +44,14 @@ HISTOGRAM_MEANS = (
 )
 
 
-def cell(data: str, debias: str) -> Cell:
+def cell(data: str, debias: str) -> CellOptions:
     return {"data": data, "method": "er", "debias": debias}
 
 
 # -- Figures 4 and 8 --------------------------------------------------------------------------------------------------
 
 
-def maps_study(scope: Scope) -> list[Block]:
+def maps_study(scope: Scope) -> list[Grid]:
     return [{"data": scope.data, "method": "er", "debias": list(ARMS)}]
 
 
@@ -60,10 +60,10 @@ def chosen(moments: list[Moment], count: int = COLUMNS) -> list[int]:
     return sorted({round(place) for place in np.linspace(0, len(moments) - 1, min(count, len(moments)))})
 
 
-def recorded(found: Found, data: str) -> dict[str, Maps]:
+def recorded(results: CellResults, data: str) -> dict[str, Maps]:
     """Of the first seed, by arm; none where an arm is not done."""
-    seed = found.scope.options.get("first_seed", 0)
-    arms = {arm: read_maps(found.run(cell(data, arm)), seed) for arm in ARMS if seed in found.of(cell(data, arm))}
+    seed = results.scope.options.get("first_seed", 0)
+    arms = {arm: read_maps(results.run(cell(data, arm)), seed) for arm in ARMS if seed in results.of(cell(data, arm))}
     return {arm: maps for arm, maps in arms.items() if maps is not None}
 
 
@@ -118,13 +118,13 @@ def overlay(ax: "Axes", maps: Maps, moment: Moment, number: int) -> None:
             ax.add_patch(Rectangle((j * size, i * size), size, size, fill=False, edgecolor="cyan", linewidth=0.5))
 
 
-def show_maps(found: Found) -> list[Exhibit]:
-    exhibits: list[Exhibit] = []
-    for data in found.scope.data:
-        if len(arms := recorded(found, data)) == len(ARMS):
+def show_maps(results: CellResults) -> list[Output]:
+    outputs: list[Output] = []
+    for data in results.scope.data:
+        if len(arms := recorded(results, data)) == len(ARMS):
             title = f"Where ER looks on {stream_name(data)} with and without DropTop, over training"
-            exhibits.append(Figure(title, partial(draw_maps, arms), [MAPS_MEAN], suffix(found, data)))
-    return exhibits
+            outputs.append(Figure(title, partial(draw_maps, arms), [MAPS_MEAN], suffix(results, data)))
+    return outputs
 
 
 # -- Figure 2 ---------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Attended(NamedTuple):
     chance: np.ndarray  # moments: over all cells
 
 
-def histogram_study(scope: Scope) -> list[Block]:
+def histogram_study(scope: Scope) -> list[Grid]:
     return [{"data": scope.data, "method": "er", "debias": list(ARMS), "maps": TRUTH, "maps_seeds": scope.seeds}]
 
 
@@ -175,25 +175,25 @@ def background(config: Config, maps: Maps, seed: int) -> np.ndarray:
     return F.adaptive_avg_pool2d(dark[:, None], tuple(maps.moments[0].attention.shape[1:]))[:, 0].numpy()
 
 
-def histogram_cell(found: Found, data: str, arm: str) -> Cell:
-    return cell(data, arm) | {"maps": TRUTH, "maps_seeds": found.scope.seeds}
+def histogram_cell(results: CellResults, data: str, arm: str) -> CellOptions:
+    return cell(data, arm) | {"maps": TRUTH, "maps_seeds": results.scope.seeds}
 
 
-def by_seed(found: Found, data: str, arm: str) -> dict[int, Attended]:
-    own = histogram_cell(found, data, arm)
-    config, run = found.scope.config(own), found.run(own)
-    maps = {seed: (read_maps(run, seed), result["tasks"]) for seed, result in found.of(own).items()}
+def by_seed(results: CellResults, data: str, arm: str) -> dict[int, Attended]:
+    own = histogram_cell(results, data, arm)
+    config, run = results.scope.config(own), results.run(own)
+    maps = {seed: (read_maps(run, seed), result["tasks"]) for seed, result in results.of(own).items()}
     return {seed: attended(config, one, tasks, seed) for seed, (one, tasks) in maps.items() if one is not None}
 
 
-def shortfalls(found: Found, data: str, arms: dict[str, dict[int, Attended]]) -> list[str]:
+def shortfalls(results: CellResults, data: str, arms: dict[str, dict[int, Attended]]) -> list[str]:
     """Which seeds have no maps, or maps of fewer images: how many are recorded makes no other run, so that cells which
     another recipe ran in this folder are taken as they are."""
     notes = []
     for arm, name in ARMS.items():
         own = {
             seed: arms[arm][seed].images if seed in arms[arm] else 0
-            for seed in found.of(histogram_cell(found, data, arm))
+            for seed in results.of(histogram_cell(results, data, arm))
         }
         for images in sorted({count for count in own.values() if count < TRUTH}):
             seeds = ", ".join(str(seed) for seed, count in own.items() if count == images)
@@ -208,7 +208,7 @@ def shortfalls(found: Found, data: str, arms: dict[str, dict[int, Attended]]) ->
     )
 
 
-def histogram_table(found: Found, data: str, arms: dict[str, dict[int, Attended]]) -> Table:
+def histogram_table(results: CellResults, data: str, arms: dict[str, dict[int, Attended]]) -> Table:
     def high(arm: str, moment: int) -> Series:
         return {seed: float(own.ranks[moment, -1]) for seed, own in arms[arm].items()}
 
@@ -241,8 +241,8 @@ def histogram_table(found: Found, data: str, arms: dict[str, dict[int, Attended]
         f"How much of what is attended to most is the shortcut, {stream_name(data)}",
         columns,
         rows,
-        [HISTOGRAM_MEANS, *shortfalls(found, data, arms)],
-        suffix(found, data),
+        [HISTOGRAM_MEANS, *shortfalls(results, data, arms)],
+        suffix(results, data),
     )
 
 
@@ -278,20 +278,20 @@ def draw_histogram(arms: dict[str, dict[int, Attended]]) -> "Drawing":
     return figure
 
 
-def show_histogram(found: Found) -> list[Exhibit]:
-    exhibits: list[Exhibit] = []
-    for data in found.scope.data:
-        arms = {arm: by_seed(found, data, arm) for arm in ARMS}
-        exhibits.append(histogram_table(found, data, arms))
+def show_histogram(results: CellResults) -> list[Output]:
+    outputs: list[Output] = []
+    for data in results.scope.data:
+        arms = {arm: by_seed(results, data, arm) for arm in ARMS}
+        outputs.append(histogram_table(results, data, arms))
         if all(arms.values()):
-            exhibits.append(
+            outputs.append(
                 Figure(
                     f"Cells on the shortcut by attention, {stream_name(data)}, mean over seeds",
                     partial(draw_histogram, arms),
-                    suffix=suffix(found, data),
+                    suffix=suffix(results, data),
                 )
             )
-    return exhibits
+    return outputs
 
 
 RECIPES = (

@@ -17,13 +17,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from droptop.config import Config
 from droptop.paper import quoted
+from droptop.paper.cell_results import CellResults, Series, difference, mean
 from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
-from droptop.paper.exhibits import Column, Exhibit, Percent, Table, Value
-from droptop.paper.found import Found, Series, difference, mean
-from droptop.paper.notebook import Notebook
+from droptop.paper.measurements import Measurements
 from droptop.paper.recipe import Recipe
+from droptop.paper.tables import Column, Output, Percent, Table, Value
+from droptop.runs.config import Config
 
 ARMS: dict[str, dict[str, Any]] = {
     "ER": {"debias": "none"},
@@ -45,29 +45,29 @@ ROUNDS, QUICK_ROUNDS = 5, 2
 STEPS, QUICK_STEPS = 60, 12
 
 
-def config(found: Found, data: str, arm: str) -> Config:
-    return found.scope.config({"data": data, "method": "er", **ARMS[arm]})
+def config(results: CellResults, data: str, arm: str) -> Config:
+    return results.scope.config({"data": data, "method": "er", **ARMS[arm]})
 
 
-def key(found: Found, data: str, arm: str, number: int) -> str:
+def key(results: CellResults, data: str, arm: str, number: int) -> str:
     """Says all that a time depends on."""
-    return f"{config(found, data, arm).fingerprint()[:10]} {data}, {arm}, {steps(found)} steps, round {number + 1}"
+    return f"{config(results, data, arm).fingerprint()[:10]} {data}, {arm}, {steps(results)} steps, round {number + 1}"
 
 
-def rounds(found: Found) -> range:
-    return range(QUICK_ROUNDS if found.scope.quick else ROUNDS)
+def rounds(results: CellResults) -> range:
+    return range(QUICK_ROUNDS if results.scope.quick else ROUNDS)
 
 
-def steps(found: Found) -> int:
-    return QUICK_STEPS if found.scope.quick else STEPS
+def steps(results: CellResults) -> int:
+    return QUICK_STEPS if results.scope.quick else STEPS
 
 
-def measure(found: Found, notes: Notebook) -> None:
+def measure(results: CellResults, notes: Measurements) -> None:
     """Times whatever was not timed yet."""
-    for data in found.scope.data:
-        for number in rounds(found):
+    for data in results.scope.data:
+        for number in rounds(results):
             for arm in ARMS:
-                notes.once(key(found, data, arm, number), partial(alone, config(found, data, arm), steps(found)))
+                notes.once(key(results, data, arm, number), partial(alone, config(results, data, arm), steps(results)))
 
 
 def alone(config: Config, steps: int) -> dict[str, float]:
@@ -80,8 +80,8 @@ def cost(config: Config, steps: int) -> dict[str, float]:
     """Milliseconds a step and MiB, measured in this process: of the GPU, else of the process while it steps."""
     import torch
 
-    from droptop.engine.bench import Engine, race
-    from droptop.engine.pool import prepare
+    from droptop.bench.step_times import Engine, race
+    from droptop.training.workers import prepare
 
     torch.set_num_threads(config.options.threads)
     prepare(config.options.device, deterministic=False)
@@ -111,21 +111,21 @@ def added(plain: float | None, debiased: float | None) -> tuple[Percent, Percent
     return Percent(100 * (debiased - plain) / plain), Percent(100 * (debiased - plain) / debiased)
 
 
-def series(found: Found, data: str, arm: str, unit: str) -> Series:
-    keys = {number: key(found, data, arm, number) for number in rounds(found)}
-    return {number: found.notes[name][unit] for number, name in keys.items() if name in found.notes}
+def series(results: CellResults, data: str, arm: str, unit: str) -> Series:
+    keys = {number: key(results, data, arm, number) for number in rounds(results)}
+    return {number: results.notes[name][unit] for number, name in keys.items() if name in results.notes}
 
 
-def table(found: Found, data: str) -> Table:
+def table(results: CellResults, data: str) -> Table:
     rows: list[list[Value]] = []
     used, of_paper = [(data, "original")], [quoted.IMAGENET_9]  # of which only the stream counts
     quotes = about(used, of_paper)
     for place, (unit, title) in enumerate({"mib": "memory", "ms": "time"}.items()):
         costs = quoted.OVERHEAD["none"][place], quoted.OVERHEAD["droptop"][place]
         word = ("GB", "minutes")[place]
-        plain = series(found, data, PLAIN, unit)
+        plain = series(results, data, PLAIN, unit)
         for arm in ARMS:
-            own = series(found, data, arm, unit)
+            own = series(results, data, arm, unit)
             shares: tuple[Value, Value] = (None, None) if arm == PLAIN else added(mean(plain).mean, mean(own).mean)
             said: list[Value] = ["", None, None]
             if quotes and arm == PLAIN:
@@ -155,17 +155,17 @@ def table(found: Found, data: str) -> Table:
         Column("rounds"),
         Column("difference"),
     ]
-    options = found.scope.config({"data": data, "method": "er", "debias": "none"}).options
+    options = results.scope.config({"data": data, "method": "er", "debias": "none"}).options
     memory = "the GPU's" if options.device == "cuda" else "the most that the process takes, libraries and data included"
     notes = [
         f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
         *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted(used, of_paper)]),
     ]
-    return Table(f"What DropTop costs, ER on {stream_name(data)}", columns, rows, notes, suffix(found, data))
+    return Table(f"What DropTop costs, ER on {stream_name(data)}", columns, rows, notes, suffix(results, data))
 
 
-def show(found: Found) -> list[Exhibit]:
-    return [table(found, data) for data in found.scope.data]
+def show(results: CellResults) -> list[Output]:
+    return [table(results, data) for data in results.scope.data]
 
 
 RECIPES = (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from droptop.paper.cell_results import CellResults, difference, mean
 from droptop.paper.claims import METHODS, file_name, set_name, shown_sets, stand_in_notes, suffix
-from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
-from droptop.paper.found import Found, difference, mean
-from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
+from droptop.paper.tables import Column, Figure, Output, Table, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GAMMAS = (2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5)
 # By symbol: the values tried and the options that each stands for.
-VARIED: dict[str, dict[float, Cell]] = {
+VARIED: dict[str, dict[float, CellOptions]] = {
     "kappa_0 (%)": {value: {"kappa_0": value} for value in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)},
     "gamma (%)": {value: {"gamma": value, "kappa_0": min(5.0, value)} for value in GAMMAS},
     "alpha": {value: {"alpha": value} for value in (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)},
@@ -34,7 +34,7 @@ SAID = (
 )
 
 
-def study(scope: Scope) -> list[Block]:
+def study(scope: Scope) -> list[Grid]:
     base = {"data": scope.data, "method": scope.methods}
     return [
         base | {"debias": "none"},
@@ -42,7 +42,7 @@ def study(scope: Scope) -> list[Block]:
     ]
 
 
-def values_of(symbol: str, scope: Scope) -> dict[float, Cell]:
+def values_of(symbol: str, scope: Scope) -> dict[float, CellOptions]:
     """All that are tried; in a quick look the ends and the default."""
     cells = VARIED[symbol]
     return {
@@ -50,17 +50,17 @@ def values_of(symbol: str, scope: Scope) -> dict[float, Cell]:
     }
 
 
-def show(found: Found) -> list[Exhibit]:
+def show(results: CellResults) -> list[Output]:
     rows: list[list[Value]] = []
-    for data, test in shown_sets(found):
-        for method in found.scope.methods:
+    for data, test in shown_sets(results):
+        for method in results.scope.methods:
             base: dict[str, Any] = {"data": data, "method": method}
-            plain = found.series(base | {"debias": "none"}, test, "A_avg")
+            plain = results.series(base | {"debias": "none"}, test, "A_avg")
             rows.append([f"{set_name(data, test)}, {METHODS[method]}", "none", "", mean(plain), len(plain), None, None])
             for symbol, cells in VARIED.items():
-                whole = found.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
-                for value, cell in values_of(symbol, found.scope).items():
-                    own = found.series(base | {"debias": "droptop"} | cell, test, "A_avg")
+                whole = results.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
+                for value, cell in values_of(symbol, results.scope).items():
+                    own = results.series(base | {"debias": "droptop"} | cell, test, "A_avg")
                     rows.append(
                         [
                             "",
@@ -85,32 +85,32 @@ def show(found: Found) -> list[Exhibit]:
         "Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
         "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). With gamma, kappa_0 is "
         "min(5, gamma).",
-        *([] if found.scope.quick else [SAID]),
-        *stand_in_notes(found.scope.data),
+        *([] if results.scope.quick else [SAID]),
+        *stand_in_notes(results.scope.data),
     ]
     figures = [
         Figure(
             f"Average accuracy on {set_name(data, test)} as one hyperparameter of DropTop varies (mean and "
             "standard error; dashed: the default; band: without DropTop)",
-            partial(panels, found, data, test),
-            suffix=set_suffix(found, data, test),
+            partial(panels, results, data, test),
+            suffix=set_suffix(results, data, test),
         )
-        for data, test in shown_sets(found)
+        for data, test in shown_sets(results)
     ]
     return [Table("Sensitivity to DropTop's hyperparameters", columns, rows, notes), *figures]
 
 
-def set_suffix(found: Found, data: str, test: str) -> str:
+def set_suffix(results: CellResults, data: str, test: str) -> str:
     """What sets the files of a stream's test sets apart; the first one's have the stream's name."""
-    first = next(own for name, own in shown_sets(found) if name == data)
-    return "-".join(filter(None, (suffix(found, data), "" if test == first else file_name(test))))
+    first = next(own for name, own in shown_sets(results) if name == data)
+    return "-".join(filter(None, (suffix(results, data), "" if test == first else file_name(test))))
 
 
-def panels(found: Found, data: str, test: str) -> "Drawing":
+def panels(results: CellResults, data: str, test: str) -> "Drawing":
     """A column a hyperparameter, a row a method."""
     import matplotlib.pyplot as plt
 
-    methods = found.scope.methods
+    methods = results.scope.methods
     figure, axes = plt.subplots(
         len(methods),
         len(VARIED),
@@ -121,7 +121,7 @@ def panels(found: Found, data: str, test: str) -> "Drawing":
     )
     for row, method in zip(axes, methods):
         for ax, symbol in zip(row, VARIED):
-            panel(ax, found, {"data": data, "method": method}, test, symbol)
+            panel(ax, results, {"data": data, "method": method}, test, symbol)
         row[0].set_ylabel(f"{METHODS[method]}: A_avg (%)")
     for ax, symbol in zip(axes[-1], VARIED):
         ax.set_xlabel(symbol)
@@ -129,17 +129,17 @@ def panels(found: Found, data: str, test: str) -> "Drawing":
     return figure
 
 
-def panel(ax: "Axes", found: Found, base: Cell, test: str, symbol: str) -> None:
-    from droptop.report.figures import DEBIASED, PLAIN
+def panel(ax: "Axes", results: CellResults, base: CellOptions, test: str, symbol: str) -> None:
+    from droptop.figures.run_figures import DEBIASED, PLAIN
 
-    plain = mean(found.series(base | {"debias": "none"}, test, "A_avg"))
+    plain = mean(results.series(base | {"debias": "none"}, test, "A_avg"))
     if plain.mean is not None:
         error = plain.error or 0
         ax.axhspan(plain.mean - error, plain.mean + error, color=PLAIN, alpha=0.3, linewidth=0)
         ax.axhline(plain.mean, color=PLAIN, linewidth=1, label="without DropTop")
     means = {
-        value: mean(found.series(base | {"debias": "droptop"} | cell, test, "A_avg"))
-        for value, cell in values_of(symbol, found.scope).items()
+        value: mean(results.series(base | {"debias": "droptop"} | cell, test, "A_avg"))
+        for value, cell in values_of(symbol, results.scope).items()
     }
     there = {value: one for value, one in means.items() if one.mean is not None}
     ax.errorbar(

@@ -17,7 +17,7 @@ ARMS = {"none": "ER", "droptop": "ER + DropTop"}
 
 def colour(arm: str) -> str:
     """An arm's, as in every other figure."""
-    from droptop.report.figures import DEBIASED, PLAIN
+    from droptop.figures.run_figures import DEBIASED, PLAIN
 
     return PLAIN if arm == "none" else DEBIASED
 

@@ -14,17 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from droptop.paper import quoted
+from droptop.paper.cell_results import CellResults, Series, difference, mean
 from droptop.paper.claims import about, stream_name, suffix, unquoted
-from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Mean, Table, Value
-from droptop.paper.found import Found, Series, difference, mean
-from droptop.paper.recipe import DECIDES, Block, Cell, Recipe, Scope
+from droptop.paper.recipe import DECIDES, CellOptions, Grid, Recipe, Scope
+from droptop.paper.tables import ITALICS, Column, Figure, Mean, Output, Table, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-ONE: Cell = {"debias": "droptop", "reference": False}
-TWO: Cell = {"debias": "droptop", "reference": True}
+ONE: CellOptions = {"debias": "droptop", "reference": False}
+TWO: CellOptions = {"debias": "droptop", "reference": True}
 OF_PAPER, QUOTED = (quoted.CIFAR_10,), (quoted.AGREEMENT, quoted.ONE_MODEL, quoted.TWO_MODELS)
 MOST = 10  # classes with a panel each
 
@@ -70,11 +70,11 @@ def numbered(moved: Changes, arrival: dict[str, int], every: int) -> Changes:
 def directions(moved: Changes, first: float) -> dict[tuple[int, str], bool]:
     """Whether each change was up."""
     now: dict[str, float] = {}
-    found = {}
+    results = {}
     for (step, group), kappa in sorted(moved.items()):
-        found[step, group] = kappa > now.get(group, first)
+        results[step, group] = kappa > now.get(group, first)
         now[group] = kappa
-    return found
+    return results
 
 
 def decisions(start: int, last: int, period: int, history: int) -> int:
@@ -92,7 +92,7 @@ def agreement(one: Changes, two: Changes, first: float, decided: int) -> Agreeme
     return Agreement(max(decided, len(either)), len(either), alike)
 
 
-def study(scope: Scope) -> list[Block]:
+def study(scope: Scope) -> list[Grid]:
     return [{"data": scope.data, "method": scope.methods} | arm for arm in (ONE, TWO)]
 
 
@@ -101,17 +101,17 @@ def total(several: Iterable[Agreement]) -> Agreement:
     return Agreement(*map(sum, zip(*several)))
 
 
-def pairs(found: Found, data: str, method: str) -> tuple[dict[int, Agreement], dict[int, Agreement]]:
+def pairs(results: CellResults, data: str, method: str) -> tuple[dict[int, Agreement], dict[int, Agreement]]:
     """The agreement of both versions of a seed, of every seed that both have; and that of one model with the reference
     of all other seeds whose classes come in the same order."""
     one, two = ({"data": data, "method": method} | arm for arm in (ONE, TWO))
-    droptop = found.scope.config(one).droptop
+    droptop = results.scope.config(one).droptop
     assert droptop is not None
     period, history = droptop.intensity.period, droptop.intensity.history
-    tasks = {seed: result["tasks"] for seed, result in found.of(one).items() if seed in found.of(two)}
+    tasks = {seed: result["tasks"] for seed, result in results.of(one).items() if seed in results.of(two)}
     made: dict[int, tuple[int, list[Changes]]] = {}  # by seed: decisions, and the changes of either version
     for seed in tasks:
-        lines = [found.lines(cell, seed) for cell in (one, two)]
+        lines = [results.lines(cell, seed) for cell in (one, two)]
         ends = [0] + [line["step"] for line in lines[0] if line.get("task_end")]
         arrival = {str(group): start for start, groups in zip(ends, tasks[seed]) for group in groups}
         decided = sum(decisions(start, ends[-1], period, history) for start in arrival.values())
@@ -135,16 +135,16 @@ def shares(counted: dict[int, Agreement], of: str) -> Series:
     return {seed: share for seed, share in every.items() if share is not None}
 
 
-def show(found: Found) -> list[Exhibit]:
+def show(results: CellResults) -> list[Output]:
     rows: list[list[Value]] = []
-    figures: list[Exhibit] = []
+    figures: list[Output] = []
     notes = [MEANING]
-    for data in found.scope.data:
-        for method in found.scope.methods:
-            counted, others = pairs(found, data, method)
+    for data in results.scope.data:
+        for method in results.scope.methods:
+            counted, others = pairs(results, data, method)
             cells = [{"data": data, "method": method} | arm for arm in (ONE, TWO)]
-            test = next(iter(found.tests(cells[0])), "clean")
-            one, two = (found.series(cell, test, "A_avg") for cell in cells)
+            test = next(iter(results.tests(cells[0])), "clean")
+            one, two = (results.series(cell, test, "A_avg") for cell in cells)
             quotes = about([(data, test)], OF_PAPER)
             share, of_one, of_two = QUOTED if quotes else (None, None, None)
             notes.append(ITALICS if quotes else unquoted([(data, test)], OF_PAPER))
@@ -176,8 +176,8 @@ def show(found: Found) -> list[Exhibit]:
                 figures.append(
                     Figure(
                         f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the reference of two",
-                        partial(histories, found, cells, seed),
-                        suffix=suffix(found, data),
+                        partial(histories, results, cells, seed),
+                        suffix=suffix(results, data),
                     )
                 )
     columns = (
@@ -191,13 +191,13 @@ def show(found: Found) -> list[Exhibit]:
     return [Table("One model against the two-model reference", columns, rows, notes), *figures]
 
 
-def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
+def histories(results: CellResults, cells: Sequence[CellOptions], seed: int) -> "Drawing":
     """A panel a class: kappa' of either version over the steps."""
     import matplotlib.pyplot as plt
 
-    from droptop.report.figures import DEBIASED, PLAIN
+    from droptop.figures.run_figures import DEBIASED, PLAIN
 
-    config, result = found.scope.config(cells[0]), found.of(cells[0])[seed]
+    config, result = results.scope.config(cells[0]), results.of(cells[0])[seed]
     assert config.droptop is not None
     first = config.droptop.start
     taught = [(group, task) for task, groups in enumerate(result["tasks"]) for group in groups][:MOST]
@@ -205,7 +205,7 @@ def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
     figure, axes = plt.subplots(
         2, across, figsize=(2.1 * across + 0.6, 3.6), sharex=True, sharey=True, squeeze=False, layout="constrained"
     )
-    lines = [found.lines(cell, seed) for cell in cells]
+    lines = [results.lines(cell, seed) for cell in cells]
     ends = [0] + [line["step"] for line in lines[0] if line.get("task_end")]
     for ax, (group, task) in zip(axes.flat, taught):
         for own, colour, label in zip(lines, (DEBIASED, PLAIN), ("one model", "two models")):

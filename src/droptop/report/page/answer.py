@@ -2,15 +2,14 @@
 
 from droptop.report import tables
 from droptop.report.page import charts
+from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
-from droptop.report.page.reading import Arm
-from droptop.results.compare import CURVES, compare, verdict
-from droptop.results.folder import summarise
+from droptop.results.statistics import CURVES, compare, verdict
 
 
 def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     """A run's accuracy, and no claim."""
-    summary = summarise(arm.config, arm.run, done)
+    summary = arm.run.summary(done)
     means = [f"{tables.mean_error(figures['A_avg'])}% on {test}" for test, figures in summary["tests"].items()]
     debias = f" with {arm.name}" if arm.name != "none" else ""
     page.headline = f"{summary['method']}{debias} reaches an average accuracy of {tables.listed(means)}."
@@ -42,12 +41,12 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
 
 def describe_comparison(page: Page, both: list[Arm], done: list[int]) -> None:
     """Does debiasing help? With intervals, and without a claim where there is none to make."""
-    comparison = compare(*(summarise(arm.config, arm.run, done) for arm in both))
-    options, effects = both[1].config.options, comparison["effects"]
+    comparison = compare(*(arm.run.summary(done) for arm in both))
+    run, effects = both[1].run, comparison["effects"]
     words = {test: verdict("A_avg", own["A_avg"]) for test, own in effects.items()}
-    page.headline = sentence(options.debias, options.method_name, options.data, words)
+    page.headline = sentence(run.debias, run.method, run.data, words)
     page.findings = tables.answer(comparison)
-    if len(done) < len(both[0].config.seeds):
+    if len(done) < len(both[0].run.seeds):
         page.findings.append(f"so far, from {counted(len(done), 'seed')} that both arms have finished")
     rows: list[Row] = [
         [

@@ -8,10 +8,10 @@ import numpy as np
 
 from droptop.report.page import charts
 from droptop.report.page.answer import counted
+from droptop.report.page.arms import Arm
+from droptop.report.page.attention import attention_on_shortcut
 from droptop.report.page.content import Chart, Row, Section
-from droptop.report.page.looks import attention_on_shortcut
-from droptop.report.page.reading import Arm
-from droptop.report.series import WINDOW, kappa_series, shortcut_series
+from droptop.results.series import WINDOW, kappa_series, shortcut_series
 
 MOST_ACROSS = 4  # panels
 MOST_CONFUSED = 30  # classes with a row of their own; of more, the page shows tasks
@@ -223,10 +223,10 @@ def intensities(both: list[Arm], notes: list[str]) -> Section | None:
     """kappa' of the first seed of the debiased arm."""
     arm = both[-1]
     own = next((own for own in arm.seeds.values() if own.tasks and own.lines), None)
-    settings = arm.config.droptop
-    if own is None or settings is None or settings.drop != "adaptive":
+    run = arm.run
+    if own is None or not run.adapts:
         return None
-    curves = kappa_series(settings, own.classes, own.tasks, own.lines)
+    curves = kappa_series(run.start, run.per_class, own.classes, own.tasks, own.lines)
     most = max(2, MOST_STRIPS // max(len(curves), 1))
     if any(len(steps) - 1 > most for steps, _ in curves.values()):
         notes.append("kappa' is thinned out: decisions that follow each other closely are drawn as one.")
@@ -251,11 +251,11 @@ def intensities(both: list[Arm], notes: list[str]) -> Section | None:
         "kappa",
         "How much is dropped",
         "kappa', the percentage of a class's map that is dropped by "
-        f"attention (at most {settings.gamma:g}), of one seed; a triangle where the method decided to raise "
+        f"attention (at most {run.gamma:g}), of one seed; a triangle where the method decided to raise "
         "or lower it.",
         ["class", "step", "until", "kappa", "decision"],
         rows,
-        [Chart(about, charts.kappa(names, lowest, settings.gamma, decided))],
+        [Chart(about, charts.kappa(names, lowest, run.gamma, decided))],
     )
 
 

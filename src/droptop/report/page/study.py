@@ -6,23 +6,21 @@ from typing import Any
 from droptop.report import tables
 from droptop.report.page import charts
 from droptop.report.page.answer import counted
+from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
-from droptop.report.page.looks import looks
-from droptop.results.compare import verdict
-from droptop.results.records import read_maps
-from droptop.study.index import Index
-from droptop.study.results import FIGURES, also_varied, rows, twin
-from droptop.study.sweep import asked
+from droptop.results.statistics import verdict
+from droptop.runs.records import read_maps
+from droptop.sweeps.results import FIGURES, also_varied, rows, twin
+from droptop.sweeps.study_folder import StudyFolder, asked
 
 BY = ("data", "method", "debias")
 MOST_ROWS = 1500  # of the table
 
 
 def page_of_study(study: Path, again: str, config_text: str, environment: dict[str, Any]) -> Page:
-    index, cells = Index(study), set(asked(study))
-    counts, failures = index.counts(cells), [(cell, error) for cell, error in index.failures() if cell in cells]
-    values = [value for value in index.values() if (value["run"], value["seed"]) in cells]
-    index.close()
+    folder, cells = StudyFolder(study), set(asked(study))
+    counts, failures = folder.counts(cells), [(cell, error) for cell, error in folder.failures() if cell in cells]
+    values = [value for value in folder.values() if (value["run"], value["seed"]) in cells]
     page = Page("study", study.name or str(study), "", [], again, config_text, environment)
     if counts["done"] < len(cells):
         page.progress = f"{counts['done']} of {counted(len(cells), 'cell')} are done, {counts['failed']} failed"
@@ -36,7 +34,7 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
     if varied := also_varied(values, BY):
         page.notes.insert(0, f"{tables.averaged_over(varied)} here; `droptop results --by` tells them apart.")
     describe(page, [row for row in found if row["figure"] == "A_avg"])
-    page.looks = look_at_a_pair(study, values, page.notes)
+    page.attention = attention_of_a_pair(study, values, page.notes)
     if len(found) > MOST_ROWS:
         page.notes.append(f"The table has the first {MOST_ROWS} of {len(found)} rows; `droptop results` has all.")
     page.tables = [
@@ -49,7 +47,7 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
     return page
 
 
-def look_at_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) -> dict[str, Any] | None:
+def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) -> dict[str, Any] | None:
     """Where a model looks with debiasing and without: the first pair of runs that differ in nothing else."""
     plain = {twin(value): value["run"] for value in values if value["debias"] == "none"}
     pairs: dict[tuple[str, str], dict[str, Any]] = {}  # with the first of their seeds, which is the one that records
@@ -65,7 +63,7 @@ def look_at_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) 
                     f"Where the model looks is shown for {value['method']} on {value['data']}; reports of "
                     "the study's runs show others."
                 )
-            return looks(maps, notes)
+            return attention_data(maps, notes)
     return None
 
 
