@@ -9,7 +9,7 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from droptop.bench.step_times import LAP, Runner
+from droptop.bench.runner import LAP, Runner
 from droptop.runs.build import build_stream
 from droptop.runs.config import configure
 from droptop.training.workers import prepare

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from droptop import nets
-from droptop.bench.step_times import LAP, Runner, lap
+from droptop.bench.runner import LAP, Runner, lap
 from droptop.nets import precision
 from droptop.nets.norm import Norm
 from droptop.optim import SGD

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from droptop.bench.step_times import LAP, Runner, lap
+from droptop.bench.runner import LAP, Runner, lap
 from droptop.nets import ViTConfig, build, compute_in
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config, configure

@@ -82,7 +82,8 @@ class BenchOptions:
 def bench(args: list[str], console: Console) -> int:
     import torch
 
-    from droptop.bench.step_times import Engine, baseline, measure
+    from droptop.bench.runner import Engine
+    from droptop.bench.step_times import baseline, measure
     from droptop.runs.environment import environment
     from droptop.system.files import write_json
 

@@ -93,24 +93,23 @@ def paper(args: list[str], console: Console) -> int:
 
     recipe = find(args[0])
     options = arguments.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
-    from droptop.paper import runner as cook
-    from droptop.paper import write
+    from droptop.paper import runner, write
 
-    order, interrupted = cook.take(recipe, options.out, options.given(args), options.run), False
+    order, interrupted = runner.order_for(recipe, options.out, options.given(args), options.run), False
     for why in order.left_out:
         print(f"note: left out: {why}", file=sys.stderr)
     try:
         with CellProgress(console) as observer:
-            results = cook.cook(order, options.start(), observer) if options.run else cook.look(order)
+            results = runner.run_missing(order, options.start(), observer) if options.run else runner.collect(order)
     except KeyboardInterrupt:
-        interrupted, results = True, cook.look(order)
+        interrupted, results = True, runner.collect(order)
     done = sum(len(seeds) for seeds in results.results.values())
     shows = bool(done) or (not results.configs and (options.run or len(results.notes) > 0))
     if not (options.run or shows):
         raise BadRequest(f"--no-run shows what is there; {options.out} has no finished cell of {recipe.name}")
     if shows:
-        outputs = cook.outputs(results)
-        files = write.write(outputs, cook.heading(order, results), options.out, recipe.name)
+        outputs = runner.outputs(results)
+        files = write.write(outputs, runner.heading(order, results), options.out, recipe.name)
         wide = console if console.is_terminal else Console(width=WIDE)
         for table in write.tables(outputs):
             wide.print(table)

@@ -12,7 +12,6 @@ Images are decoded by threads, since Pillow's decoders work without the interpre
 JPEG to 224 px: 480 a second with one thread, 780 with two, 870 with four, 670 with two processes.
 """
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -26,6 +25,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import PIL
+import platformdirs
 import torch
 from PIL import Image, ImageOps
 from torch import Tensor
@@ -34,6 +34,7 @@ from droptop.data import image_store as stored
 from droptop.data.image_store import BadCache, Pixels, Stored
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest
+from droptop.system.locks import locked
 from droptop.types import Samples, Source
 
 T = TypeVar("T")
@@ -126,9 +127,10 @@ class Room:
 
 
 def cache_folder() -> Path:
+    """Return the folder of decoded images: $DROPTOP_CACHE, else the user's cache as the system has it."""
     if chosen := os.environ.get("DROPTOP_CACHE"):
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "droptop"
+    return platformdirs.user_cache_path("droptop", appauthor=False)
 
 
 def load_images(image_set: ImageSet, y: Tensor, room: Room) -> Source:
@@ -172,13 +174,16 @@ def decoded(image_set: ImageSet) -> Path:
 
 @contextmanager
 def decoding_lock(place: Path, what: str) -> Iterator[None]:
-    """One process at a time decodes into a folder; all its cores are busy with it anyway."""
-    with (place / "lock").open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress.get()(0, 1, f"{what}: waiting for another process that is decoding")
-            fcntl.flock(file, fcntl.LOCK_EX)
+    """Let one process at a time decode into a folder; all its cores are busy with it anyway."""
+    waited = False
+
+    def waiting() -> None:
+        nonlocal waited
+        waited = True
+        progress.get()(0, 1, f"{what}: waiting for another process that is decoding")
+
+    with locked(place / "lock", wait=None, patience=0, waiting=waiting):
+        if waited:
             progress.get()(1, 1, f"{what}: the other process is done")
         yield
 

@@ -11,7 +11,7 @@ import numpy as np
 from droptop.paper.measurements import Measurements
 from droptop.paper.recipe import CellOptions, Recipe, Scope
 from droptop.paper.tables import Difference, Mean
-from droptop.results.statistics import paired_effect
+from droptop.results.statistics import estimate, paired_effect
 from droptop.runs.config import Config
 from droptop.runs.folder import read_metrics, whole_result
 from droptop.sweeps.grid import folder_name
@@ -93,12 +93,8 @@ def average(series: Iterable[Series]) -> Series:
 
 
 def mean(series: Series) -> Mean:
-    """Mean and standard error over seeds."""
-    values = np.array(list(series.values()))
-    if len(values) == 0:
-        return Mean(None, None, 0)
-    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return Mean(float(values.mean()), error, len(values))
+    """Return mean and standard error over seeds."""
+    return Mean(*estimate(series.values()))
 
 
 def difference(before: Series, after: Series) -> Difference:

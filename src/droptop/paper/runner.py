@@ -53,7 +53,7 @@ class Order:
         return shlex.join([*words, "--out", str(self.out)])
 
 
-def take(recipe: Recipe, out: Path, given: dict[str, Any], run: bool = True) -> Order:
+def order_for(recipe: Recipe, out: Path, given: dict[str, Any], run: bool = True) -> Order:
     """An order from the options given now and, where they say nothing, from those given before; if it is not to be run,
     no data is needed."""
     asked = call_log.asked(out, recipe.name) | given
@@ -116,7 +116,7 @@ def begun(order: Order) -> Order:
     there = [
         name
         for name in order.scope.data
-        if any(look(replace(order, scope=replace(order.scope, data=(name,)))).results.values())
+        if any(collect(replace(order, scope=replace(order.scope, data=(name,)))).results.values())
     ]
     kept = tuple(there) or order.scope.data
     why = tuple(f"nothing of {name} is there" for name in order.scope.data if name not in kept)
@@ -127,14 +127,14 @@ def root_of(scope: Scope) -> Path | None:
     return Path(scope.options["root"]) if "root" in scope.options else None
 
 
-def look(order: Order) -> CellResults:
+def collect(order: Order) -> CellResults:
     """What there is."""
     return CellResults(order.recipe, order.scope, order.out)
 
 
-def cook(order: Order, engine: Engine, observer: Observer) -> CellResults:
+def run_missing(order: Order, engine: Engine, observer: Observer) -> CellResults:
     """Runs the cells that are missing, measures what is no cell, and gives what there is."""
-    results = look(order)
+    results = collect(order)
     if results.missing:
 
         def noted(packs: list[Pack], driver: Driver) -> None:
@@ -145,7 +145,7 @@ def cook(order: Order, engine: Engine, observer: Observer) -> CellResults:
             study = Path(place) / "study.toml"
             study.write_text(order.scope.toml(order.recipe.study(order.scope)), "utf-8")
             sweep(study, order.out, noted, observer)
-        results = look(order)
+        results = collect(order)
     if order.recipe.measure is not None and not results.missing:
         known = len(results.notes)
         order.recipe.measure(results, results.notes)

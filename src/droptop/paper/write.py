@@ -170,7 +170,7 @@ def draw(figure: Figure) -> tuple[bytes, bytes]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from droptop.figures.run_figures import STYLE
+    from droptop.figures.style import STYLE
 
     with plt.rc_context(STYLE):
         drawing = figure.draw()

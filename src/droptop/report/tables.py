@@ -1,25 +1,20 @@
 """Results as a person reads them in a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
-from droptop.results.statistics import CURVES, Effect, verdict
+from droptop.results.statistics import CURVES, Effect, estimate, verdict
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}
 
 
-def mean_error(values: list[float | None]) -> str:
-    """Mean ± standard error over seeds."""
-    known = np.array([value for value in values if value is not None])
-    if len(known) == 0:
-        return "-"
-    if len(known) == 1:
-        return f"{known[0]:.1f}"
-    return f"{known.mean():.1f} ± {known.std(ddof=1) / np.sqrt(len(known)):.1f}"
+def mean_error(values: Iterable[float | None]) -> str:
+    """Return mean ± standard error over seeds, as text."""
+    mean, error, _ = estimate(values)
+    return "-" if mean is None else f"{mean:.1f}" if error is None else f"{mean:.1f} ± {error:.1f}"
 
 
 def p_text(p: float | None) -> str:

@@ -1,13 +1,37 @@
 """Did it help? Paired comparison of two arms over the same seeds."""
 
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Iterable
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats would add half a second to every start
 
 SIGNIFICANT = 0.05
 LOWER_IS_BETTER = {"F_last"}
 CURVES = {"A", "matrix"}  # what a summary holds besides one number a seed
+
+
+class Estimate(NamedTuple):
+    """Hold a mean, its standard error (None for fewer than two values) and the number of values."""
+
+    mean: float | None
+    error: float | None
+    n: int
+
+
+def standard_error(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the standard error of the mean over the first axis, which must hold two values at least."""
+    return values.std(0, ddof=1) / np.sqrt(len(values))
+
+
+def estimate(values: Iterable[float | None]) -> Estimate:
+    """Return mean and standard error of the values that are there: neither None nor NaN."""
+    known = np.array([value for value in values if value is not None and not np.isnan(value)], dtype=float)
+    if len(known) == 0:
+        return Estimate(None, None, 0)
+    error = float(standard_error(known)) if len(known) > 1 else None
+    return Estimate(float(known.mean()), error, len(known))
 
 
 class Effect(TypedDict):
@@ -24,11 +48,9 @@ def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Ef
     pairs = [(a, b) for a, b in zip(plain, debiased, strict=True) if a is not None and b is not None]
     if not pairs:
         return {"diff": None, "ci95": None, "p": None}
-    differences = np.array([b - a for a, b in pairs])
-    mean, n = float(differences.mean()), len(differences)
-    if n < 2:
+    mean, error, n = estimate(b - a for a, b in pairs)
+    if mean is None or error is None:
         return {"diff": mean, "ci95": None, "p": None}
-    error = float(differences.std(ddof=1) / np.sqrt(n))
     if error == 0:  # every seed agrees to the last bit: no spread to test against
         return {"diff": mean, "ci95": [mean, mean], "p": 1.0 if mean == 0 else 0.0}
     margin = float(stdtrit(n - 1, 0.975)) * error

@@ -1,7 +1,6 @@
 """What a study found: means by whatever options, and what debiasing changes, paired by seed and corrected."""
 
 import csv
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 
 from droptop.errors import BadRequest
 from droptop.options import WITHOUT_EFFECT, ending_in
-from droptop.results.statistics import holm, paired_effect
+from droptop.results.statistics import estimate, holm, paired_effect
 
 FIGURES = ("A_avg", "A_last", "F_last")
 Value = dict[str, Any]  # a figure of a cell, with its options
@@ -52,11 +51,7 @@ def rows(
         members = groups[key]
         numbers = by_seed((value["seed"], value["value"]) for value in members)
         row: dict[str, Any] = dict(zip([*by, "test", "figure"], key))
-        row |= {
-            "n": len(numbers),
-            "mean": float(numbers.mean()),
-            "error": float(numbers.std(ddof=1) / math.sqrt(len(numbers))) if len(numbers) > 1 else None,
-        }
+        row |= {"n": len(numbers), "mean": float(numbers.mean()), "error": estimate(numbers).error}
         differences = by_seed(
             (value["seed"], value["value"] - plain[twin(value)])
             for value in members

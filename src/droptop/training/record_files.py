@@ -1,4 +1,4 @@
-"""Writes what `runs/records.py` reads: files that are whole, and to the same bytes whenever the same step is reached."""
+"""Writes what `runs/records.py` reads: whole files, of the same bytes whenever the same step is reached."""
 
 import json
 from pathlib import Path

@@ -64,7 +64,7 @@ def pulls(features_ND: Numbers, head: Head, own_N: NDArray[np.int64], rival_N: N
     return (head.weight[rival_N] - head.weight[own_N]) * features_ND
 
 
-def portray(
+def feature_statistics(
     seen_ND: Numbers,
     labels_N: NDArray[np.int64],
     unseen_MD: Numbers,
@@ -91,31 +91,31 @@ def portray(
     )
 
 
-def kinds(portrait: FeatureStatistics, rho: float, epsilon: float) -> tuple[Chosen, Chosen]:
+def kinds(statistics: FeatureStatistics, rho: float, epsilon: float) -> tuple[Chosen, Chosen]:
     """Which features are shortcuts, and which non-shortcuts (definitions 1 and 2)."""
-    unit = portrait.seen.mean()
-    active, elsewhere = portrait.seen >= rho * unit, portrait.unseen >= epsilon * unit
+    unit = statistics.seen.mean()
+    active, elsewhere = statistics.seen >= rho * unit, statistics.unseen >= epsilon * unit
     return active & elsewhere, active & ~elsewhere
 
 
-def figures(portrait: FeatureStatistics, rho: float, epsilon: float) -> dict[str, float | None]:
+def figures(statistics: FeatureStatistics, rho: float, epsilon: float) -> dict[str, float | None]:
     """What the definitions and properties come to at two thresholds; None where there is no such feature."""
-    shortcut, other = kinds(portrait, rho, epsilon)
+    shortcut, other = kinds(statistics, rho, epsilon)
     active = shortcut | other
-    lead = portrait.pull.sum() + portrait.bias
+    lead = statistics.pull.sum() + statistics.bias
     results = {
         "active": 100 * active.mean(),  # percent of all features
         "shortcuts": 100 * ratio(shortcut.sum(), active.sum()),  # percent of the active ones
-        "times as active": ratio(of(portrait.seen, shortcut), of(portrait.seen, other)),  # Eq. 3: above 1
-        "votes, shortcuts": 100 * of(portrait.votes, shortcut),
-        "votes, others": 100 * of(portrait.votes, other),
-        "lead, shortcuts": 100 * ratio(portrait.pull[shortcut].sum(), lead),  # percent of the wrong class's lead
-        "lead, others": 100 * ratio(portrait.pull[other].sum(), lead),
-        "mistaken": 100 * portrait.mistaken,
+        "times as active": ratio(of(statistics.seen, shortcut), of(statistics.seen, other)),  # Eq. 3: above 1
+        "votes, shortcuts": 100 * of(statistics.votes, shortcut),
+        "votes, others": 100 * of(statistics.votes, other),
+        "lead, shortcuts": 100 * ratio(statistics.pull[shortcut].sum(), lead),  # percent of the wrong class's lead
+        "lead, others": 100 * ratio(statistics.pull[other].sum(), lead),
+        "mistaken": 100 * statistics.mistaken,
     }
-    if portrait.response is not None:  # percent of the feature's activation that goes with the true shortcut
+    if statistics.response is not None:  # percent of the feature's activation that goes with the true shortcut
         with np.errstate(divide="ignore", invalid="ignore"):
-            response = portrait.response / portrait.seen
+            response = statistics.response / statistics.seen
         results |= {"response, shortcuts": 100 * of(response, shortcut), "response, others": 100 * of(response, other)}
     return {name: float(value) if np.isfinite(value) else None for name, value in results.items()}
 

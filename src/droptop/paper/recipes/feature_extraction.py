@@ -8,7 +8,7 @@ import torch
 from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.nets import Features, evaluating
-from droptop.paper.recipes.feature_definitions import FeatureStatistics, Head, Numbers, portray
+from droptop.paper.recipes.feature_definitions import FeatureStatistics, Head, Numbers, feature_statistics
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config
 from droptop.runs.loading import SeedPlace, restore
@@ -19,7 +19,7 @@ from droptop.types import Source
 WITH, WITHOUT = "biased", "removed"  # test sets that show the same images with their shortcut and without
 
 
-def trained(config: Config, run: Path, seed: int) -> tuple[Stream, Learner]:
+def load_seed_with_stream(config: Config, run: Path, seed: int) -> tuple[Stream, Learner]:
     """A seed's stream and its learner as of the last checkpoint."""
     return build_stream(config, seed), restore(SeedPlace(config, run, seed), config.options.device).learner
 
@@ -43,7 +43,7 @@ def head(learner: Learner, width: int, classes: torch.Tensor) -> Head:
     return Head(np.stack(columns, 1) - bias[:, None], bias)
 
 
-def portrait(learner: Learner, stream: Stream) -> FeatureStatistics:
+def features_of(learner: Learner, stream: Stream) -> FeatureStatistics:
     """The learner's features on its first test set: on classes it was taught, and on those that its tasks leave out."""
     test = stream.tests.get(WITH) or next(iter(stream.tests.values()))
     classes = torch.tensor([label for task in stream.tasks for label in task])
@@ -55,4 +55,4 @@ def portrait(learner: Learner, stream: Stream) -> FeatureStatistics:
     plain = features(learner, stream.tests[WITHOUT], rows) if {WITH, WITHOUT} <= stream.tests.keys() else None
     labels = (test.y[rows][:, None] == classes).int().argmax(1).numpy()  # among the classes taught
     current = torch.isin(classes, torch.tensor(stream.tasks[-1])).numpy()
-    return portray(seen, labels, unseen, head(learner, seen.shape[1], classes), current, plain)
+    return feature_statistics(seen, labels, unseen, head(learner, seen.shape[1], classes), current, plain)

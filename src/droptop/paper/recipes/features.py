@@ -18,7 +18,7 @@ from droptop.paper.claims import stream_name, suffix
 from droptop.paper.measurements import Measurements
 from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
 from droptop.paper.recipes.feature_definitions import FeatureStatistics, figures
-from droptop.paper.recipes.feature_extraction import portrait, trained
+from droptop.paper.recipes.feature_extraction import features_of, load_seed_with_stream
 from droptop.paper.recipes.shared import ARMS, STATISTICS, band, colour
 from droptop.paper.tables import Column, Figure, Output, Table, Value
 
@@ -77,12 +77,12 @@ def measure(results: CellResults, notes: Measurements) -> None:
         for arm in ARMS:
             own = cell(data, arm)
             for seed in results.of(own):
-                notes.once(key(results, own, seed), partial(portrayed, results, own, seed))
+                notes.once(key(results, own, seed), partial(measured_features, results, own, seed))
 
 
-def portrayed(results: CellResults, own: CellOptions, seed: int) -> dict[str, Any]:
-    stream, learner = trained(results.scope.config(own), results.run(own), seed)
-    values = asdict(portrait(learner, stream))
+def measured_features(results: CellResults, own: CellOptions, seed: int) -> dict[str, Any]:
+    stream, learner = load_seed_with_stream(results.scope.config(own), results.run(own), seed)
+    values = asdict(features_of(learner, stream))
     return {name: kept(value) for name, value in values.items()}
 
 
@@ -93,7 +93,7 @@ def kept(value: Any) -> Any:
     return [None if np.isnan(number) else float(f"{number:.6g}") for number in value]
 
 
-def portraits(results: CellResults, data: str, arm: str) -> dict[int, FeatureStatistics]:
+def statistics_by_seed(results: CellResults, data: str, arm: str) -> dict[int, FeatureStatistics]:
     """By seed, as they were noted."""
     own = cell(data, arm)
     noted = {
@@ -118,7 +118,7 @@ def series(by_seed: dict[int, FeatureStatistics], figure: str, rho: float = RHO,
 
 
 def table(results: CellResults, data: str) -> Table:
-    arms = {arm: portraits(results, data, arm) for arm in ARMS}
+    arms = {arm: statistics_by_seed(results, data, arm) for arm in ARMS}
     rows: list[list[Value]] = []
     for figure, name in NAMES.items():
         plain, debiased = (series(arms[arm], figure) for arm in ARMS)
@@ -136,11 +136,13 @@ def table(results: CellResults, data: str) -> Table:
 
 def thresholds(results: CellResults, data: str) -> Table:
     """Do shortcuts differ from non-shortcuts as Eq. 3 and property 2 say, whatever the thresholds?"""
-    known = series(portraits(results, data, "none"), "response, shortcuts")  # can the true shortcut be taken away?
+    known = series(
+        statistics_by_seed(results, data, "none"), "response, shortcuts"
+    )  # can the true shortcut be taken away?
     panels = {"votes": "property 2: votes", **({"response": "true shortcut: response"} if known else {})}
     rows: list[list[Value]] = []
     for arm, name in ARMS.items():
-        by_seed = portraits(results, data, arm)
+        by_seed = statistics_by_seed(results, data, arm)
         for rho, epsilon in itertools.product(TRIED, TRIED):
             activation = series(by_seed, "times as active", rho, epsilon)
             gaps = [
@@ -181,7 +183,7 @@ def draw(results: CellResults, data: str) -> "Drawing":
     """Every panel over epsilon and, below, over rho; solid lines are of shortcuts, dashed ones of non-shortcuts."""
     import matplotlib.pyplot as plt
 
-    arms = {arm: portraits(results, data, arm) for arm in ARMS}
+    arms = {arm: statistics_by_seed(results, data, arm) for arm in ARMS}
     there = [name for name in PANELS if name != "response" or series(arms["none"], "response, shortcuts")]
     figure, axes = plt.subplots(2, len(there), figsize=(3.1 * len(there), 5.4), layout="constrained", sharey="col")
     for row, (threshold, fixed) in zip(axes, (("epsilon", {"rho": RHO}), ("rho", {"epsilon": EPSILON}))):
@@ -212,7 +214,7 @@ def line(ax: "Axes", values: dict[float, Series], colour: str, label: str, style
 def show(results: CellResults) -> list[Output]:
     outputs: list[Output] = []
     for data in results.scope.data:
-        if all(portraits(results, data, arm) for arm in ARMS):
+        if all(statistics_by_seed(results, data, arm) for arm in ARMS):
             title = f"Shortcut features of ER on {stream_name(data)} by thresholds: mean and standard error over seeds"
             outputs += [
                 table(results, data),

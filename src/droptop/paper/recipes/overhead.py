@@ -80,7 +80,8 @@ def cost(config: Config, steps: int) -> dict[str, float]:
     """Milliseconds a step and MiB, measured in this process: of the GPU, else of the process while it steps."""
     import torch
 
-    from droptop.bench.step_times import Engine, race
+    from droptop.bench.runner import Engine
+    from droptop.bench.step_times import race
     from droptop.training.workers import prepare
 
     torch.set_num_threads(config.options.threads)

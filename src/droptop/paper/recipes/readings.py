@@ -188,7 +188,7 @@ def dots(results: CellResults) -> "Drawing":
 
 def mark(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: Difference) -> None:
     """One line: two dots with standard errors, and a dot with an interval, filled where it excludes 0."""
-    from droptop.figures.run_figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
     for one, colour, label, offset in zip(means, (PLAIN, DEBIASED), ("none", "DropTop"), (-0.12, 0.12)):
         if one.mean is not None:
@@ -213,7 +213,7 @@ def mark(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: D
 
 def quote(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean | None]) -> None:
     """The paper's figures of the same method, as dashed lines."""
-    from droptop.figures.run_figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
     for ax, one, colour, name in zip(
         (arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED), ("none", "DropTop", "DropTop")

@@ -130,7 +130,7 @@ def panels(results: CellResults, data: str, test: str) -> "Drawing":
 
 
 def panel(ax: "Axes", results: CellResults, base: CellOptions, test: str, symbol: str) -> None:
-    from droptop.figures.run_figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
     plain = mean(results.series(base | {"debias": "none"}, test, "A_avg"))
     if plain.mean is not None:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from droptop.results.statistics import standard_error
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -17,7 +19,7 @@ ARMS = {"none": "ER", "droptop": "ER + DropTop"}
 
 def colour(arm: str) -> str:
     """An arm's, as in every other figure."""
-    from droptop.figures.run_figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
     return PLAIN if arm == "none" else DEBIASED
 
@@ -37,5 +39,5 @@ def band(
     centre = rows.mean(0)
     ax.plot(places, centre, style, color=colour, label=label, linewidth=1.6)
     if len(rows) > 1:
-        error = rows.std(0, ddof=1) / np.sqrt(len(rows))
+        error = standard_error(rows)
         ax.fill_between(places, centre - error, centre + error, color=colour, alpha=0.2, linewidth=0)

@@ -195,7 +195,7 @@ def histories(results: CellResults, cells: Sequence[CellOptions], seed: int) -> 
     """A panel a class: kappa' of either version over the steps."""
     import matplotlib.pyplot as plt
 
-    from droptop.figures.run_figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
     config, result = results.scope.config(cells[0]), results.of(cells[0])[seed]
     assert config.droptop is not None

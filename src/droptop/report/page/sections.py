@@ -12,6 +12,7 @@ from droptop.report.page.arms import Arm
 from droptop.report.page.attention import attention_on_shortcut
 from droptop.report.page.content import Chart, Row, Section
 from droptop.results.series import WINDOW, kappa_series, shortcut_series
+from droptop.results.statistics import estimate
 
 MOST_ACROSS = 4  # panels
 MOST_CONFUSED = 30  # classes with a row of their own; of more, the page shows tasks
@@ -22,13 +23,12 @@ SPREAD = ["test", "arm", "task", "mean", "error", "low", "high", "n"]
 
 
 def spread(values: Iterable[float | None]) -> Row:
-    """Mean, standard error, both edges of it, and how many values."""
-    known = np.array([value for value in values if value is not None and not np.isnan(value)])
-    if len(known) == 0:
+    """Return mean, standard error, both edges of it, and how many values there are."""
+    mean, error, n = estimate(values)
+    if mean is None:
         return [None, None, None, None, 0]
-    mean = known.mean()
-    error = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else 0.0
-    return [*(round(float(value), 3) for value in (mean, error, mean - error, mean + error)), len(known)]
+    error = error or 0.0
+    return [*(round(value, 3) for value in (mean, error, mean - error, mean + error)), n]
 
 
 def evenly(count: int, most: int) -> list[int]:
