@@ -9,18 +9,28 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from droptop.config import configure
-from droptop.engine.bench import LAP, Runner
-from droptop.engine.build import build_stream
-from droptop.engine.pool import prepare
+from droptop.bench.runner import LAP, Runner
+from droptop.runs.build import build_stream
+from droptop.runs.config import configure
+from droptop.training.workers import prepare
 
 SHOWN = 40
 
 
 def kernels(method: str, arm: str) -> None:
     more = {"probe": 64} if arm == "droptop" else {}
-    config = configure("fashion-sticker", method, arm, width=64, stem="3x3", memory=500, augment="crop-flip",
-                       device="cuda", precision="bf16", **more)
+    config = configure(
+        "fashion-sticker",
+        method,
+        arm,
+        width=64,
+        stem="3x3",
+        memory=500,
+        augment="crop-flip",
+        device="cuda",
+        precision="bf16",
+        **more,
+    )
     runner = Runner(config, build_stream(config, 0), 0, "graphs")
     for _ in range(3):
         runner.queue()

@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from droptop.engine.pool import Job
-from droptop.engine.train import SeedRun
-from droptop.results.folder import locked, write_json
-from droptop.study.local import local
-from droptop.study.sweep import Driver, Engine, Pack, sweep
+from droptop.sweeps.local import local
+from droptop.sweeps.sweep import Driver, Engine, Pack, sweep
+from droptop.system.files import write_json
+from droptop.system.locks import folder_lock as locked
+from droptop.training.seed_run import SeedRun
+from droptop.training.workers import Job
 
 
 class Nothing(SeedRun):
@@ -43,6 +44,7 @@ def memory() -> int:
 def of_nothing(engine: Engine) -> Engine:
     def run(packs: list[Pack], driver: Driver) -> None:
         engine([[Job(job.config, job.run, job.seed, Nothing) for job in pack] for pack in packs], driver)
+
     return run
 
 
@@ -54,7 +56,7 @@ if __name__ == "__main__":
             rates = [0.1 + n / 1000 for n in range(100)]
             study.write_text(f"data = 'fashion'\ndebias = 'none'\nlr = {rates}\nseeds = {cells // 100}\nwidth = 4\n")
             if name == "ray":
-                from droptop.study.on_ray import on_ray
+                from droptop.sweeps.on_ray import on_ray
 
                 engine = on_ray(None, 1, 0)
             else:
@@ -62,5 +64,15 @@ if __name__ == "__main__":
             before, started = memory(), time.perf_counter()
             counts = sweep(study, Path(place) / "out", of_nothing(engine), Silent())
             seconds = time.perf_counter() - started
-            print(json.dumps({"engine": name, "cells": counts["done"], "ms_a_cell": round(1000 * seconds / cells, 2),
-                              "driver_mib_before": before, "driver_mib_after": memory()}), flush=True)
+            print(
+                json.dumps(
+                    {
+                        "engine": name,
+                        "cells": counts["done"],
+                        "ms_a_cell": round(1000 * seconds / cells, 2),
+                        "driver_mib_before": before,
+                        "driver_mib_after": memory(),
+                    }
+                ),
+                flush=True,
+            )

@@ -15,13 +15,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from droptop import nets
-from droptop.config import configure
-from droptop.engine.bench import LAP, Runner, lap
-from droptop.engine.build import build_stream
-from droptop.engine.pool import prepare
+from droptop.bench.runner import LAP, Runner, lap
 from droptop.nets import precision
 from droptop.nets.norm import Norm
 from droptop.optim import SGD
+from droptop.runs.build import build_stream
+from droptop.runs.config import configure
+from droptop.training.workers import prepare
 
 Patch = AbstractContextManager[object]
 build = nets.build
@@ -46,8 +46,9 @@ def wide_stem(*args: object) -> nets.Backbone:
     def forward(x: Tensor) -> Tensor:
         x, weight = (F.pad(part, (0, 0, 0, 0, 0, 5)) for part in (x.to(conv.weight.dtype), conv.weight))
         last = torch.channels_last
-        return F.conv2d(x.contiguous(memory_format=last), weight.contiguous(memory_format=last), None, conv.stride,
-                        conv.padding)
+        return F.conv2d(
+            x.contiguous(memory_format=last), weight.contiguous(memory_format=last), None, conv.stride, conv.padding
+        )
 
     vars(conv)["forward"] = forward
     return model
@@ -58,8 +59,11 @@ def added(_: Norm, x: Tensor, add: Tensor | None = None) -> Tensor:
 
 
 LAYERS = torch.autocast(DEVICE, torch.bfloat16)(precision._layers)
-CASTS: tuple[Patch, ...] = (patch.object(nets, "build", kept_in_bf16), patch.object(precision, "_layers", LAYERS),
-                            patch.object(precision._CastAll, "apply", lambda *weights: weights))
+CASTS: tuple[Patch, ...] = (
+    patch.object(nets, "build", kept_in_bf16),
+    patch.object(precision, "_layers", LAYERS),
+    patch.object(precision._CastAll, "apply", lambda *weights: weights),
+)
 NORMS: tuple[Patch, ...] = (patch.object(Norm, "relu", added), patch.object(Norm, "forward", added))
 SGDS: tuple[Patch, ...] = (patch.object(SGD, "step", lambda _: None),)
 PARTS: dict[str, tuple[Patch, ...]] = {
@@ -72,8 +76,17 @@ PARTS: dict[str, tuple[Patch, ...]] = {
 
 
 def times(patches: tuple[Patch, ...], counts: list[int]) -> list[float]:
-    config = configure("fashion-sticker", "er", "none", width=64, stem="3x3", memory=500, augment="crop-flip",
-                       device=DEVICE, precision="bf16")
+    config = configure(
+        "fashion-sticker",
+        "er",
+        "none",
+        width=64,
+        stem="3x3",
+        memory=500,
+        augment="crop-flip",
+        device=DEVICE,
+        precision="bf16",
+    )
     stream, flying, found = build_stream(config, 0), list[Runner](), []
     with ExitStack() as stack:
         for entered in patches:

@@ -57,19 +57,31 @@ def pool(one: Row, two: Row) -> Row:
     row = one | {"difference: here p_holm": ""}
     for name in ("none", "DropTop"):
         both = arm(one, name) + arm(two, name)
-        row |= {f"{name}: here {part}": str(value) for part, value in
-                {"mean": both.mean, "error": both.error, "n": both.n}.items()}
+        row |= {
+            f"{name}: here {part}": str(value)
+            for part, value in {"mean": both.mean, "error": both.error, "n": both.n}.items()
+        }
     both = effect(one) + effect(two)
     half, p = both.error * t.ppf(0.975, both.n - 1), 2 * t.sf(abs(both.mean) / both.error, both.n - 1)
-    row |= {f"difference: here {part}": str(value) for part, value in
-            {"diff": both.mean, "low": both.mean - half, "high": both.mean + half, "p": p, "n": both.n}.items()}
+    row |= {
+        f"difference: here {part}": str(value)
+        for part, value in {
+            "diff": both.mean,
+            "low": both.mean - half,
+            "high": both.mean + half,
+            "p": p,
+            "n": both.n,
+        }.items()
+    }
     return row | {"n": str(both.n), "verdict": verdict(row) if "verdict" in row else ""}
 
 
 def verdict(row: Row) -> str:
     """Gives a row's word by the rule of docs/paper.md."""
-    before, after = (tuple(float(row[f"{name}: paper (quoted) {part}"]) for part in ("mean", "error"))
-                     for name in ("none", "DropTop"))
+    before, after = (
+        tuple(float(row[f"{name}: paper (quoted) {part}"]) for part in ("mean", "error"))
+        for name in ("none", "DropTop")
+    )
     gain = round(after[0] - before[0], 1)
     if abs(gain) < 2 * math.hypot(before[1], after[1]):
         return "no claim"
@@ -84,5 +96,7 @@ if __name__ == "__main__":
         row = pool(first[key], second[key])
         plain, debiased = (f"{arm(row, name).mean:.1f} ± {arm(row, name).error:.1f}" for name in ("none", "DropTop"))
         diff, low, high, p = (float(row[f"difference: here {name}"]) for name in ("diff", "low", "high", "p"))
-        print(f"| {' | '.join(key)} | {plain} | {debiased} | {diff:+.1f} ({low:+.1f} to {high:+.1f}), p = {p:.3f} | "
-              f"n = {row['n']} |")
+        print(
+            f"| {' | '.join(key)} | {plain} | {debiased} | {diff:+.1f} ({low:+.1f} to {high:+.1f}), p = {p:.3f} | "
+            f"n = {row['n']} |"
+        )

@@ -21,12 +21,12 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from droptop.config import Config, configure
-from droptop.engine.bench import LAP, Runner, lap
-from droptop.engine.build import build_stream
-from droptop.engine.pool import prepare
+from droptop.bench.runner import LAP, Runner, lap
 from droptop.nets import ViTConfig, build, compute_in
-from droptop.results.folder import environment
+from droptop.runs.build import build_stream
+from droptop.runs.config import Config, configure
+from droptop.runs.folder import environment
+from droptop.training.workers import prepare
 
 BASE = {"patch": 16, "width": 768, "depth": 12, "input_size": 224}
 ARMS: tuple[tuple[str, dict[str, int]], ...] = (("none", {}), ("droptop", {}), ("droptop", {"probe": 64}))
@@ -42,6 +42,7 @@ def peak(device: str) -> float:
 
 def seconds(work: Callable[[], Any], device: str, times: int) -> float:
     """Best of three means."""
+
     def once() -> float:
         wait(device)
         started = time.perf_counter()
@@ -49,6 +50,7 @@ def seconds(work: Callable[[], Any], device: str, times: int) -> float:
             work()
         wait(device)
         return (time.perf_counter() - started) / times
+
     work()
     return min(once() for _ in range(3))
 
@@ -128,23 +130,49 @@ def main() -> None:
     print(f"one large bf16 product: {rate / 1e12:.0f} TFLOP/s")
     rows: list[dict[str, Any]] = []
     for compiled in (False, True) if device == "cuda" else (False,):
-        rows.append({"what": "plain ViT, forward and backward of 64", "seeds": 1, "compiled": compiled,
-                     **plain(shape, device, 64, compiled)})
+        rows.append(
+            {
+                "what": "plain ViT, forward and backward of 64",
+                "seeds": 1,
+                "compiled": compiled,
+                **plain(shape, device, 64, compiled),
+            }
+        )
         for method, (arm, more) in itertools.product(("l2p", "dualprompt"), ARMS):
-            config = configure("fashion-sticker", method, arm, device=device, precision="bf16", weights="random",
-                               augment="none", compile=compiled, **shape, **more)
+            config = configure(
+                "fashion-sticker",
+                method,
+                arm,
+                device=device,
+                precision="bf16",
+                weights="random",
+                augment="none",
+                compile=compiled,
+                **shape,
+                **more,
+            )
             for seeds in map(int, asked.seeds.split(",")):
-                rows.append({"what": f"{method} + {arm}{', probe of 64' if more else ''}", "seeds": seeds,
-                             "compiled": compiled, **learner(config, seeds, 3 if device == "cuda" else 2)})
-    print(f"{'a step of 32 + 32':40}{'seeds':>6}{'compiled':>10}{'TFLOP':>8}{'floor ms':>10}{'ms':>9}{'ms / floor':>12}"
-          f"{'/ plain':>9}")
+                rows.append(
+                    {
+                        "what": f"{method} + {arm}{', probe of 64' if more else ''}",
+                        "seeds": seeds,
+                        "compiled": compiled,
+                        **learner(config, seeds, 3 if device == "cuda" else 2),
+                    }
+                )
+    print(
+        f"{'a step of 32 + 32':40}{'seeds':>6}{'compiled':>10}{'TFLOP':>8}{'floor ms':>10}{'ms':>9}{'ms / floor':>12}"
+        f"{'/ plain':>9}"
+    )
     flops = {row["what"]: row["flops"] for row in rows if not row["compiled"]}
     for row in rows:
         row["flops"] = flops[row["what"]]
         row["floor_ms"] = 1000 * row["flops"] / rate
-        print(f"{row['what']:40}{row['seeds']:6}{row['compiled']!s:>10}{row['flops'] / 1e12:8.2f}"
-              f"{row['floor_ms']:10.2f}{row['ms']:9.2f}{row['ms'] / row['floor_ms']:12.2f}"
-              f"{row['ms'] / rows[0]['ms']:9.2f}")
+        print(
+            f"{row['what']:40}{row['seeds']:6}{row['compiled']!s:>10}{row['flops'] / 1e12:8.2f}"
+            f"{row['floor_ms']:10.2f}{row['ms']:9.2f}{row['ms'] / row['floor_ms']:12.2f}"
+            f"{row['ms'] / rows[0]['ms']:9.2f}"
+        )
     if asked.out:
         about = environment(device, torch.get_num_threads())
         asked.out.write_text(json.dumps({"shape": shape, "rate": rate, "environment": about, "rows": rows}, indent=1))

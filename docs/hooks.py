@@ -27,8 +27,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     taken = re.sub(r'\[[^]]+\]\(\.\./(\S+) "(include|code)"\)', lambda found: globals()[found[2]](found[1]), markdown)
     if page.file.src_uri.startswith("evidence/"):
         taken = mended(taken, "docs/evidence", "docs/evidence")
-    return re.sub(r"<!-- (options|streams|usage):? ?(\S*) -->",
-                  lambda found: globals()[found[1]](*filter(None, [found[2]])), taken)
+    return re.sub(
+        r"<!-- (options|streams|usage):? ?(\S*) -->",
+        lambda found: globals()[found[1]](*filter(None, [found[2]])),
+        taken,
+    )
 
 
 def include(name: str) -> str:
@@ -57,14 +60,23 @@ def options(method: str) -> str:
     from droptop import configure
 
     config = configure("fashion-sticker", method, **({"weights": "random"} if method in ("l2p", "dualprompt") else {}))
-    sections = {"What is run": config.options, "Stream": config.stream, "Net": config.net, "Learner": config.learner,
-                "Debiasing": config.droptop, "Intensity": config.droptop.intensity}
+    sections = {
+        "What is run": config.options,
+        "Stream": config.stream,
+        "Net": config.net,
+        "Learner": config.learner,
+        "Debiasing": config.droptop,
+        "Intensity": config.droptop.intensity,
+    }
     tables = []
     for title, section in sections.items():
         about = docstrings(type(section))
         values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
-        rows = [f"| `--{name.replace('_', '-')}` | {shown(value)} | {about[name]} |" for name, value in values.items()
-                if not dataclasses.is_dataclass(value)]
+        rows = [
+            f"| `--{name.replace('_', '-')}` | {shown(value)} | {about[name]} |"
+            for name, value in values.items()
+            if not dataclasses.is_dataclass(value)
+        ]
         tables.append(f"### {title}\n\n| option | default here | |\n|---|---|---|\n" + "\n".join(rows))
     return "\n\n".join(tables)
 

@@ -10,8 +10,13 @@ import droptop
 from droptop.nets import last_map, untracked
 
 HERE = Path(__file__).parent / "images"
-STYLE = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "savefig.dpi": 110,
-         "savefig.bbox": "tight"}
+STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "savefig.dpi": 110,
+    "savefig.bbox": "tight",
+}
 
 
 def attention(learner: droptop.Learner, stream: droptop.Stream) -> None:
@@ -32,8 +37,9 @@ def attention(learner: droptop.Learner, stream: droptop.Stream) -> None:
         cells = F.interpolate(mask[sample][None, None], image.shape[:2])[0, 0, :, :, None]
         red = torch.tensor([230, 60, 60], dtype=torch.uint8)
         without = torch.where(cells == 0, red, image)
-        for axis, picture, title in zip(line, (image, first[sample].mean(0), last[sample].mean(0), fused[sample],
-                                               without), titles):
+        for axis, picture, title in zip(
+            line, (image, first[sample].mean(0), last[sample].mean(0), fused[sample], without), titles
+        ):
             axis.imshow(picture, cmap="magma")
             axis.set_axis_off()
             if sample == chosen[0]:
@@ -46,8 +52,9 @@ def intensity(steps: list[list[float]], stream: droptop.Stream) -> None:
     """kappa of every class over the stream."""
     figure, axis = plt.subplots(figsize=(8, 3))
     for label, line in enumerate(zip(*steps)):
-        axis.step(range(len(line)), line, where="post", color=plt.cm.viridis(label / 9),
-                  label=stream.spec.classes[label])
+        axis.step(
+            range(len(line)), line, where="post", color=plt.cm.viridis(label / 9), label=stream.spec.classes[label]
+        )
     edges = torch.tensor([stream.steps(task) for task in range(len(stream.tasks))]).cumsum(0).tolist()
     for edge in edges[:-1]:
         axis.axvline(edge, color="0.8", linewidth=0.8, zorder=0)

@@ -1,7 +1,7 @@
 """A Lightning module that replays and debiases: `layer` is attached once, told the labels, and adjusted after a batch.
 
-    pip install lightning
-    python examples/lightning_module.py
+pip install lightning
+python examples/lightning_module.py
 """
 
 import lightning
@@ -32,7 +32,7 @@ class DebiasedReplay(lightning.LightningModule):
     def on_train_batch_end(self, outputs, batch, index):
         arrived = [*batch, torch.rand(len(batch[1]))]
         columns = [torch.cat([old, new.to(old)]) for old, new in zip(self.memory, arrived)]
-        self.memory = [column[columns[2].argsort()[-self.size:]] for column in columns]  # a fair draw of all so far
+        self.memory = [column[columns[2].argsort()[-self.size :]] for column in columns]  # a fair draw of all so far
         self.layer.adjust(self.memory[0], self.memory[1])
 
     def configure_optimizers(self):
@@ -55,8 +55,14 @@ def small_net():
 if __name__ == "__main__":
     stream = droptop.make_stream("fashion-sticker", limit=200)
     module = DebiasedReplay(small_net(), first="0", last="1", shape=stream.spec.shape, classes=10)
-    trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
-                                enable_progress_bar=False, enable_model_summary=False)
+    trainer = lightning.Trainer(
+        max_epochs=1,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
     batches = [(x / 255, y) for x, y, *_ in stream]  # every image once, task after task
     trainer.fit(module, DataLoader(batches, batch_size=None))
     for name, test in stream.tests.items():

@@ -1,6 +1,6 @@
 """A plain replay loop in PyTorch, debiased by the three lines that say `layer`.
 
-    python examples/own_loop.py
+python examples/own_loop.py
 """
 
 import torch

@@ -38,18 +38,23 @@ from pathlib import Path
 from evidence_data import ROOT, Problem, Row, read, read_file
 
 MARKER = re.compile(r"(<!-- (table|claims|pages): (.+?) -->\n)((?:(?!<!--).)*)(<!-- end -->)", re.DOTALL)
-WORDS = {"No MF": "no fusion", "Rand Drop": "random dropping", "Fixed Drop": "fixed intensity",  # the paper's, and ours
-         "Soft Drop Mask": "soft mask", "Common Drop Intensity": "one intensity for all classes"}
+WORDS = {
+    "No MF": "no fusion",
+    "Rand Drop": "random dropping",
+    "Fixed Drop": "fixed intensity",  # the paper's, and ours
+    "Soft Drop Mask": "soft mask",
+    "Common Drop Intensity": "one intensity for all classes",
+}
 VIEWS = {
     "claims": "n={n}; none, paper={none: paper (quoted)|mean}; DropTop, paper={DropTop: paper (quoted)|mean}; "
-              "none, ours={none: here|mean}; DropTop, ours={DropTop: here|mean}; "
-              "difference (95% interval), p={difference: here|effect}; verdict={verdict}",
+    "none, ours={none: here|mean}; DropTop, ours={DropTop: here|mean}; "
+    "difference (95% interval), p={difference: here|effect}; verdict={verdict}",
     "effects": "n={n}; none={none|mean}; DropTop={droptop|mean}; difference (95% interval), p={difference|effect}",
     "readings": "none={none: here|mean}; DropTop={DropTop: here|mean}; "
-                "DropTop minus none={DropTop minus none: here|change}; moves none by={moves none by|change}; "
-                "moves DropTop by={moves DropTop by|change}",
+    "DropTop minus none={DropTop minus none: here|change}; moves none by={moves none by|change}; "
+    "moves DropTop by={moves DropTop by|change}",
     "variants": "n={n}; ours={here|mean}; to DropTop={to DropTop: here|effect}; "
-                "paper's, to DropTop={to DropTop: paper (quoted)}; verdict={verdict}",
+    "paper's, to DropTop={to DropTop: paper (quoted)}; verdict={verdict}",
     "steps": "={ms mean|.2f}",
 }
 
@@ -88,8 +93,14 @@ def form(name: str, how: str, row: Row, rows: list[Row]) -> str:
         return WORDS.get(text(row, name, rows), text(row, name, rows))
     if how == "changed":
         values = {one: Counter(text(other, one, rows) for other in rows) for one in name.split(", ")}
-        return ", ".join(f"{one} = {row[one]}" for one, counts in values.items()
-                         if row[one] and row[one] != counts.most_common(1)[0][0]) or "as it is"
+        return (
+            ", ".join(
+                f"{one} = {row[one]}"
+                for one, counts in values.items()
+                if row[one] and row[one] != counts.most_common(1)[0][0]
+            )
+            or "as it is"
+        )
     if how == "mean":
         if not any(f"{name} mean".strip() in other for other in rows):
             return text(row, name, rows)  # recipes write one empty column where nothing is quoted
@@ -112,9 +123,14 @@ def form(name: str, how: str, row: Row, rows: list[Row]) -> str:
 
 def grid(rows: list[Row], by: list[str], columns: list[tuple[str, str]], across: str) -> list[list[str]]:
     """Lays cells out, headers first; with `across`, rows that agree in the columns of `by` become one."""
-    shown = [([cell(name if "{" in name else f"{{{name}}}", row, rows) for name in by],
-              ", ".join(filter(None, (form(name, "", row, rows) for name in across.split("; ")))) if across else "",
-              [cell(template, row, rows) for _, template in columns]) for row in rows]
+    shown = [
+        (
+            [cell(name if "{" in name else f"{{{name}}}", row, rows) for name in by],
+            ", ".join(filter(None, (form(name, "", row, rows) for name in across.split("; ")))) if across else "",
+            [cell(template, row, rows) for _, template in columns],
+        )
+        for row in rows
+    ]
     sides = list(dict.fromkeys(side for _, side, _ in shown))
     heads = ["option" if "{" in name else name for name in by]
     heads += [", ".join(filter(None, (header, side))) for side in sides for header, _ in columns]
@@ -122,9 +138,9 @@ def grid(rows: list[Row], by: list[str], columns: list[tuple[str, str]], across:
     for at, (lead, side, cells) in enumerate(shown):
         line = body.setdefault(str(lead) if across else str(at), lead + [""] * len(sides) * len(columns))
         start = len(by) + sides.index(side) * len(columns)
-        if any(line[start:start + len(columns)]):
+        if any(line[start : start + len(columns)]):
             raise Problem(f"two rows have {', '.join([*lead, side])}")
-        line[start:start + len(columns)] = cells
+        line[start : start + len(columns)] = cells
     lines = [heads, *body.values()]
     kept = [at for at in range(len(heads)) if any(line[at] for line in lines[1:])]  # no empty columns
     return [[line[at] for at in kept] for line in lines]
@@ -160,8 +176,10 @@ def made(name: str, page: Path) -> str:
     lines = []
     for row in rows:
         command = f"`{row['command']}`" if row["command"].startswith(("droptop ", "python ")) else row["command"]
-        lines.append(f"- {', '.join(filter(None, (link, row['rows'])))}: {command}; {row['machine']}, {row['device']}; "
-                     f"commit {row['commit']}; {row['date']}; seeds {row['seeds']}")
+        lines.append(
+            f"- {', '.join(filter(None, (link, row['rows'])))}: {command}; {row['machine']}, {row['device']}; "
+            f"commit {row['commit']}; {row['date']}; seeds {row['seeds']}"
+        )
     return "\n".join(lines)
 
 
@@ -178,8 +196,15 @@ def claims(name: str) -> str:
         page = ROOT / "docs/evidence" / claim["page"]
         if not page.is_file():
             raise Problem(f"no page {claim['page']}")
-        lines.append([claim["claim"], claim["paper"], "; ".join(found + ([claim["note"]] if "note" in claim else [])),
-                      claim["verdict"], f"[{page.stem}](docs/evidence/{page.name})"])
+        lines.append(
+            [
+                claim["claim"],
+                claim["paper"],
+                "; ".join(found + ([claim["note"]] if "note" in claim else [])),
+                claim["verdict"],
+                f"[{page.stem}](docs/evidence/{page.name})",
+            ]
+        )
     return markdown(lines)
 
 
@@ -203,8 +228,13 @@ def render(page: Path) -> Iterator[tuple[str, str, str]]:
         _, kind, rest, old, _ = found.groups()
         source, _, options = rest.partition(" ")
         try:
-            new = (claims(source) if kind == "claims" else pages(rest.split(), page.parent) if kind == "pages" else
-                   table(source, dict(part.split("=", 1) for part in shlex.split(options)), page, told))
+            new = (
+                claims(source)
+                if kind == "claims"
+                else pages(rest.split(), page.parent)
+                if kind == "pages"
+                else table(source, dict(part.split("=", 1) for part in shlex.split(options)), page, told)
+            )
         except Problem as problem:
             raise Problem(f"{page.relative_to(ROOT)}: {kind} {at} ({source}): {problem}") from None
         yield f"{kind} {at} ({source})", old, f"\n{new}\n\n"
@@ -225,8 +255,11 @@ def problems(page: Path) -> list[str]:
     found += ["a table has no marker" for loose, _ in groupby(rest, lambda line: line.startswith("|")) if loose]
     answer = re.split(r"^##|<!--", page.read_text(), flags=re.MULTILINE)[0]
     rendered = " ".join(new for _, _, new in parts)
-    found += [f"{figure} in the answer is in no table of the page" for figure in re.findall(r"[+-]\d+\.\d\b", answer)
-              if figure not in rendered]
+    found += [
+        f"{figure} in the answer is in no table of the page"
+        for figure in re.findall(r"[+-]\d+\.\d\b", answer)
+        if figure not in rendered
+    ]
     return [f"{page.relative_to(ROOT)}: {problem}" for problem in found]
 
 

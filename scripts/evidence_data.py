@@ -53,8 +53,14 @@ def compared(found: dict[str, Any]) -> list[Row]:
     rows = []
     for test, figures in found["effects"].items():
         for figure, effect in figures.items():
-            row = {"test": test, "figure": figure, "difference diff": effect["diff"], "difference p": effect["p"],
-                   "difference low": effect["ci95"][0], "difference high": effect["ci95"][1]}
+            row = {
+                "test": test,
+                "figure": figure,
+                "difference diff": effect["diff"],
+                "difference p": effect["p"],
+                "difference low": effect["ci95"][0],
+                "difference high": effect["ci95"][1],
+            }
             for name, arm in found["arms"].items():
                 values = arm["tests"][test][figure]
                 mean = math.fsum(values) / len(values)
@@ -66,13 +72,20 @@ def compared(found: dict[str, Any]) -> list[Row]:
 
 def timed(found: dict[str, Any]) -> list[Row]:
     """Makes rows of timings, each with its options and what it is held against: the plain arm, ER, the first row."""
-    plain = {(row.get("method"), row.get("engine"), row["seeds"]): row["ms"] for row in found["rows"]
-             if row.get("debias") == "none"}
+    plain = {
+        (row.get("method"), row.get("engine"), row["seeds"]): row["ms"]
+        for row in found["rows"]
+        if row.get("debias") == "none"
+    }
     rows = []
     for row in found["rows"]:
         shares = {f"share {part}": share for part, share in row.get("shares", {}).items()}
-        beside = {"ms mean": row["ms"], "ms error": row.get("ms_error", ""), "first ms": found["rows"][0]["ms"],
-                  "none ms": plain.get((row.get("method"), row.get("engine"), row["seeds"]), ""),
-                  "er ms": plain.get(("er", "eager", row["seeds"]), "")}
+        beside = {
+            "ms mean": row["ms"],
+            "ms error": row.get("ms_error", ""),
+            "first ms": found["rows"][0]["ms"],
+            "none ms": plain.get((row.get("method"), row.get("engine"), row["seeds"]), ""),
+            "er ms": plain.get(("er", "eager", row["seeds"]), ""),
+        }
         rows.append({name: str(value) for name, value in (found.get("options", {}) | row | shares | beside).items()})
     return rows

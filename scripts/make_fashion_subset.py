@@ -1,4 +1,4 @@
-"""Makes src/droptop/streams/data/fashion.png, the Fashion-MNIST subset that ships with the package.
+"""Makes src/droptop/data/files/fashion.png, the Fashion-MNIST subset that ships with the package.
 
     apt-get install dataset-fashion-mnist
     python scripts/make_fashion_subset.py /usr/share/datasets/fashion-mnist
@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 TRAIN, TEST, CLASSES = 1200, 200, 10
-OUT = Path(__file__).parents[1] / "src/droptop/streams/data/fashion.png"
+OUT = Path(__file__).parents[1] / "src/droptop/data/files/fashion.png"
 
 
 def read_idx(path: Path, header: int) -> np.ndarray:

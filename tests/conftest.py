@@ -19,7 +19,8 @@ settings.load_profile("droptop")
 def comparison(tmp_path_factory):
     """A folder that the real command made, and what it said; whoever changes the folder copies it first."""
     out = tmp_path_factory.mktemp("compare") / "first"
-    done = droptop("compare", "--data", "fashion-sticker", "--method", "er", "--debias", "droptop", *SHORT,
-                   "--out", out)
+    done = droptop(
+        "compare", "--data", "fashion-sticker", "--method", "er", "--debias", "droptop", *SHORT, "--out", out
+    )
     assert done.returncode == 0, done.stderr
     return out, done.stdout

@@ -6,21 +6,27 @@ from typing import Any
 import pytest
 import torch
 
-from droptop import BadBatch, Diverged, checkpoint
+from droptop import BadBatch, Diverged
 from droptop.methods import METHODS
+from droptop.runs import checkpoint
 
 from toys import CLASSES, FLOAT_SPEC, differences, feed, small, snapshot, toy_batches, toy_learner
 
-ARMS: dict[str, dict[str, Any]] = {
-    "none": {"debias": "none"},
-    "droptop": {},
-}
+ARMS: dict[str, dict[str, Any]] = {"none": {"debias": "none"}, "droptop": {}}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "no-fusion": {"debias": "no-fusion"}, "random": {"debias": "random"}, "fixed": {"debias": "fixed"},
-    "soft": {"mask": "soft"}, "common": {"per": "common"}, "algorithm2": {"shift": "algorithm2"},
-    "by-task": {"p_counter": "task", "period": 2}, "small-probe": {"probe": 8}, "reference": {"reference": True},
-    "separate": {"replay_forward": "separate"}, "momentum": {"momentum": 0.9, "weight_decay": 1e-4},
-    "iterations": {"iterations": 2}, "constant": {"drop": "constant", "kappa_0": 2.0},
+    "no-fusion": {"debias": "no-fusion"},
+    "random": {"debias": "random"},
+    "fixed": {"debias": "fixed"},
+    "soft": {"mask": "soft"},
+    "common": {"per": "common"},
+    "algorithm2": {"shift": "algorithm2"},
+    "by-task": {"p_counter": "task", "period": 2},
+    "small-probe": {"probe": 8},
+    "reference": {"reference": True},
+    "separate": {"replay_forward": "separate"},
+    "momentum": {"momentum": 0.9, "weight_decay": 1e-4},
+    "iterations": {"iterations": 2},
+    "constant": {"drop": "constant", "kappa_0": 2.0},
     "plain-images": {"augment": "none"},
 }
 OWN = {"own": {"own": True}, "own-reference": {"own": True, "reference": True}}  # with a model of somebody's own
@@ -28,16 +34,18 @@ TOUCHING = ("reference", "separate", "iterations")  # the variants that change h
 
 
 def over(cases):
-    return pytest.mark.parametrize(("method", "options"), [pytest.param(method, (ARMS | VARIANTS | OWN)[name],
-                                                                        id=f"{method}-{name}")
-                                                           for method, name in cases])
+    return pytest.mark.parametrize(
+        ("method", "options"),
+        [pytest.param(method, (ARMS | VARIANTS | OWN)[name], id=f"{method}-{name}") for method, name in cases],
+    )
 
 
 over_debiased = over([*((method, "droptop") for method in METHODS), ("er", "own")])
 over_learners = over([*((method, arm) for method in METHODS for arm in ARMS), ("er", "own")])
-over_variants = over([(method, name) for method in METHODS
-                      for name in (*ARMS, *(VARIANTS if method == "er" else TOUCHING))]
-                     + [("er", "own"), ("mir", "own"), ("er", "own-reference")])
+over_variants = over(
+    [(method, name) for method in METHODS for name in (*ARMS, *(VARIANTS if method == "er" else TOUCHING))]
+    + [("er", "own"), ("mir", "own"), ("er", "own-reference")]
+)
 
 
 @over_variants
@@ -45,8 +53,9 @@ def test_resumes_exactly(method, options, tmp_path):
     batches = toy_batches(14)
     straight = feed(toy_learner(method, **options), batches)
     for stop in (5, 9):
-        checkpoint.write(tmp_path, checkpoint.step_name(stop), feed(toy_learner(method, **options),
-                                                                    batches[:stop]).state_dict(), {})
+        checkpoint.write(
+            tmp_path, checkpoint.step_name(stop), feed(toy_learner(method, **options), batches[:stop]).state_dict(), {}
+        )
         resumed = toy_learner(method, seed=1, **options)  # another seed: nothing of it may be left
         resumed.load_state_dict(checkpoint.read(tmp_path / f"{checkpoint.step_name(stop)}.json")[0])
         feed(resumed, batches[stop:])
@@ -118,8 +127,9 @@ def test_gamma_zero_is_no_debiasing(method, options):
 @over_debiased
 def test_debiasing_changes_something(method, options):
     batches = toy_batches(10)
-    plain, debiased = (feed(toy_learner(method, debias=debias, **options), batches).state_dict()
-                       for debias in ("none", "droptop"))
+    plain, debiased = (
+        feed(toy_learner(method, debias=debias, **options), batches).state_dict() for debias in ("none", "droptop")
+    )
     head = next(name for name in plain if name.endswith(("fc.weight", "head.weight")) and "optimizer" not in name)
     assert not torch.equal(plain[head], debiased[head])
 
@@ -128,10 +138,20 @@ def bad_batches():
     x, y, _ = toy_batches(1, spec=FLOAT_SPEC)[0]
     nan, inf = x.clone(), x.clone()
     nan[3, 1, 2, 2], inf[0, 0, 0, 0] = math.nan, math.inf
-    return {"nan": (nan, y), "inf": (inf, y), "label too high": (x, y + CLASSES), "negative label": (x, y - 10),
-            "float labels": (x, y.float()), "too few labels": (x, y[:-1]), "wrong size": (x[..., :-1], y),
-            "wrong dtype": (x.double(), y), "bytes": ((x * 255).to(torch.uint8), y), "empty": (x[:0], y[:0]),
-            "no batch": (x[0], y[0]), "a list": (x.tolist(), y)}
+    return {
+        "nan": (nan, y),
+        "inf": (inf, y),
+        "label too high": (x, y + CLASSES),
+        "negative label": (x, y - 10),
+        "float labels": (x, y.float()),
+        "too few labels": (x, y[:-1]),
+        "wrong size": (x[..., :-1], y),
+        "wrong dtype": (x.double(), y),
+        "bytes": ((x * 255).to(torch.uint8), y),
+        "empty": (x[:0], y[:0]),
+        "no batch": (x[0], y[0]),
+        "a list": (x.tolist(), y),
+    }
 
 
 @over_learners

@@ -35,10 +35,21 @@ def _python2(value: Any) -> bytes:
         case np.ndarray():
             shape = b"(" + b"".join(_python2(side) for side in value.shape) + b"t"
             kind = value.dtype.str
-            dtype = (b"cnumpy\ndtype\nq\x09" + _python2(kind[1:]) + b"K\x00K\x01\x87Rq\x0a(K\x03" + _python2(kind[0])
-                     + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb")
-            return (b"cnumpy.core.multiarray\n_reconstruct\nq\x06cnumpy\nndarray\nq\x07K\x00\x85U\x01b\x87Rq\x08(K\x01"
-                    + shape + dtype + b"\x89" + _python2(value.tobytes()) + b"tb")
+            dtype = (
+                b"cnumpy\ndtype\nq\x09"
+                + _python2(kind[1:])
+                + b"K\x00K\x01\x87Rq\x0a(K\x03"
+                + _python2(kind[0])
+                + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+            )
+            return (
+                b"cnumpy.core.multiarray\n_reconstruct\nq\x06cnumpy\nndarray\nq\x07K\x00\x85U\x01b\x87Rq\x08(K\x01"
+                + shape
+                + dtype
+                + b"\x89"
+                + _python2(value.tobytes())
+                + b"tb"
+            )
     raise TypeError(type(value))
 
 
@@ -57,8 +68,12 @@ def write_cifar10(root: Path, each: int = 2, dump: Any = python2_pickle) -> Path
     folder.mkdir(parents=True)
     labels = list(range(10)) * each
     for seed, name in enumerate([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]):
-        record = {"batch_label": name, "labels": labels, "data": cifar_rows(labels, seed),
-                  "filenames": [f"image_{n}.png" for n in range(len(labels))]}
+        record = {
+            "batch_label": name,
+            "labels": labels,
+            "data": cifar_rows(labels, seed),
+            "filenames": [f"image_{n}.png" for n in range(len(labels))],
+        }
         (folder / name).write_bytes(dump(record))
     names = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
     (folder / "batches.meta").write_bytes(dump({"label_names": names, "num_vis": 3072}))

@@ -19,13 +19,18 @@ def mask_of(seed: int, size: tuple[int, int] = (12, 12)) -> Image.Image:
     """A blob, off the middle."""
     left, top = np.random.default_rng(seed).integers(1, 4, 2)
     mask = np.zeros((size[1], size[0]), np.uint8)
-    mask[top:top + size[1] // 2, left:left + size[0] // 3] = 255
+    mask[top : top + size[1] // 2, left : left + size[0] // 3] = 255
     mask[top, left] = 0  # not quite a rectangle
     return Image.fromarray(mask)
 
 
-def write_tree(folder: Path, parts: Mapping[str, Mapping[str, int]], masks: bool = False,
-               size: tuple[int, int] = (12, 12), boxes: bool = False) -> Path:
+def write_tree(
+    folder: Path,
+    parts: Mapping[str, Mapping[str, int]],
+    masks: bool = False,
+    size: tuple[int, int] = (12, 12),
+    boxes: bool = False,
+) -> Path:
     """FOLDER/PART/CLASS/N.png for the numbers of images given, with masks and boxes on demand."""
     noted, seed = {}, 0
     for part, classes in parts.items():

@@ -26,7 +26,8 @@ class Silent:
 
 def write_study(path: Path, **options) -> Path:
     values = {"debias": ["none", "droptop"], "method": "er", "data": "fashion", "seeds": 2} | TINY | options
-    lines = [f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
-             for name, value in values.items()]
+    lines = [
+        f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for name, value in values.items()
+    ]
     path.write_text("\n".join(lines).replace("'", '"') + "\n")
     return path

@@ -1,9 +1,9 @@
 """Every code block of the documentation, run in order, a page in a folder of its own.
 
-    python   is executed; blocks of a page share their names. With title="FILE" it is written there instead
-    toml     is written to the file that its title names
-    sh       is run by bash
-    text     is there to be read
+python   is executed; blocks of a page share their names. With title="FILE" it is written there instead
+toml     is written to the file that its title names
+sh       is run by bash
+text     is there to be read
 """
 
 import re
@@ -29,8 +29,9 @@ def test_every_block_is_of_a_kind_that_is_checked():
 
 
 @pytest.mark.docs
-@pytest.mark.parametrize("page", [page for page in PAGES if any(kind != "text" for kind, *_ in blocks(page))],
-                         ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(kind != "text" for kind, *_ in blocks(page))], ids=lambda page: page.stem
+)
 def test_runs_as_written(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "cache"))

@@ -22,7 +22,7 @@ def code_lines(path):
     """Lines of a file with something on them that runs."""
     source = path.read_text()
     told = ast.parse(source).body[0]  # the docstring
-    lines = source.splitlines()[told.end_lineno:]
+    lines = source.splitlines()[told.end_lineno :]
     return [line for line in lines if line.strip() and not line.strip().startswith("#")]
 
 

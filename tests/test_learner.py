@@ -37,8 +37,9 @@ def test_the_probe_is_the_mean_loss_of_the_memory_in_eval_mode(per):
         loss = F.cross_entropy(learner.model(learner.normalise(x[None])), y[None])
         losses[int(y) if per == "class" else 0].append(loss.item())
     expected = [sum(values) / len(values) if values else math.nan for values in losses.values()]
-    assert learner.debias.intensity.loss[0].tolist() == pytest.approx(expected[: 4 if per == "class" else 1], rel=1e-4,
-                                                                      nan_ok=True)
+    assert learner.debias.intensity.loss[0].tolist() == pytest.approx(
+        expected[: 4 if per == "class" else 1], rel=1e-4, nan_ok=True
+    )
 
 
 def test_a_small_probe_takes_some_of_the_memory():
@@ -137,11 +138,15 @@ def test_joint_takes_one_task():
     assert len(make_learner("joint", make_stream("fashion", tasks=1)).spec.classes) == 10
 
 
-@pytest.mark.parametrize(("wrong", "says"), [
-    (lambda x: x / 255, "images must be torch.uint8, not torch.float32"),
-    (lambda x: x[..., :5], r"images must have shape \(batch, [\d, ]+\), not \(4, [\d, ]+, 5\)"),
-    (lambda x: x[0], r"images must have shape \(batch, [\d, ]+\), not"),
-    (lambda x: x.tolist(), "images must be a tensor, not list")])
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda x: x / 255, "images must be torch.uint8, not torch.float32"),
+        (lambda x: x[..., :5], r"images must have shape \(batch, [\d, ]+\), not \(4, [\d, ]+, 5\)"),
+        (lambda x: x[0], r"images must have shape \(batch, [\d, ]+\), not"),
+        (lambda x: x.tolist(), "images must be a tensor, not list"),
+    ],
+)
 def test_images_that_it_would_not_understand_are_not_predicted(wrong, says):
     learner = toy_learner("er")
     x = torch.zeros(4, *learner.spec.shape, dtype=torch.uint8)

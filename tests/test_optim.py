@@ -14,10 +14,14 @@ NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA 
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])]
 KINDS = {
     "sgd": (lambda weights: SGD(weights, 0.1), lambda weights: torch.optim.SGD(weights, 0.1, fused=True)),
-    "momentum, decay": (lambda weights: SGD(weights, 0.1, 0.9, 0.01),
-                        lambda weights: torch.optim.SGD(weights, 0.1, 0.9, weight_decay=0.01, fused=True)),
-    "adam": (lambda weights: Adam(weights, 0.05, (0.8, 0.99), 0.01),
-             lambda weights: torch.optim.Adam(weights, 0.05, (0.8, 0.99), weight_decay=0.01, fused=True)),
+    "momentum, decay": (
+        lambda weights: SGD(weights, 0.1, 0.9, 0.01),
+        lambda weights: torch.optim.SGD(weights, 0.1, 0.9, weight_decay=0.01, fused=True),
+    ),
+    "adam": (
+        lambda weights: Adam(weights, 0.05, (0.8, 0.99), 0.01),
+        lambda weights: torch.optim.Adam(weights, 0.05, (0.8, 0.99), weight_decay=0.01, fused=True),
+    ),
 }
 
 
@@ -54,11 +58,13 @@ def test_the_same_steps_as_torch(kind, device):
 
 
 def test_learning_does_not_import_the_compiler():
-    code = ("import sys, droptop\n"
-            "stream = droptop.make_stream('fashion', seed=0, limit=32)\n"
-            "learner = droptop.make_learner('er', stream, debias='droptop', seed=0, width=4)\n"
-            "for x, y, task, _ in stream:\n"
-            "    learner.observe(x, y, task)\n"
-            "assert 'torch._dynamo' not in sys.modules")
+    code = (
+        "import sys, droptop\n"
+        "stream = droptop.make_stream('fashion', seed=0, limit=32)\n"
+        "learner = droptop.make_learner('er', stream, debias='droptop', seed=0, width=4)\n"
+        "for x, y, task, _ in stream:\n"
+        "    learner.observe(x, y, task)\n"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from droptop import Learner, Samples, Spec, make_learner
-from droptop.config import configure
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
 from droptop.rng import generator, seeded
+from droptop.runs.config import configure
 
 from models import ResNet
 
@@ -21,25 +21,58 @@ CLASSES = 4
 SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
 FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
 # The command line of a short run that decides on intensities.
-SHORT = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--period", "1", "--history", "2",
-         "--significance", "0.49", "--kappa-0", "2"]
+SHORT = [
+    "--limit",
+    "64",
+    "--width",
+    "4",
+    "--memory",
+    "40",
+    "--seeds",
+    "2",
+    "--period",
+    "1",
+    "--history",
+    "2",
+    "--significance",
+    "0.49",
+    "--kappa-0",
+    "2",
+]
 # Short periods and histories, so that a dozen steps hold several decisions.
 SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
-SMALL_VIT = {"weights": "random", "patch": 4, "width": 16, "depth": 5, "heads": 2, "input_size": 16, "memory": 20,
-             "memory_batch": 6, "augment": "crop-flip"}
+SMALL_VIT = {
+    "weights": "random",
+    "patch": 4,
+    "width": 16,
+    "depth": 5,
+    "heads": 2,
+    "input_size": 16,
+    "memory": 20,
+    "memory_batch": 6,
+    "augment": "crop-flip",
+}
 QUICK = {"period": 1, "history": 2, "significance": 0.4}
 
 
-def toy_learner(method: str = "er", debias: str = "droptop", seed: int = 0, spec: Spec = SPEC,
-                device: str = "cpu", own: bool = False, **options: Any) -> Learner:
+def toy_learner(
+    method: str = "er",
+    debias: str = "droptop",
+    seed: int = 0,
+    spec: Spec = SPEC,
+    device: str = "cpu",
+    own: bool = False,
+    **options: Any,
+) -> Learner:
     """A learner with a small net of droptop's or, as `own`, with a model that knows nothing of it."""
     quick = QUICK if debias != "none" else {}
     if own:
         options = {name: value for name, value in SMALL.items() if name not in ("width", "stem")} | quick | options
         with seeded(seed, "init"):
             model = ResNet(options.pop("width", 4))
-        return make_learner(method, spec, debias, seed, model=model, first="maxpool", last="layer4", device=device,
-                            **options)
+        return make_learner(
+            method, spec, debias, seed, model=model, first="maxpool", last="layer4", device=device, **options
+        )
     config = configure("fashion", method, debias, **small(method) | quick | options)
     model = build(config.net, 3, CLASSES, seed, config.options.weights)
     return METHODS[method](model, spec, config.learner, config.droptop, seed=seed, device=device)
@@ -50,8 +83,9 @@ def small(method: str) -> dict[str, Any]:
     return SMALL_VIT if METHODS[method].net_type is ViTConfig else SMALL
 
 
-def toy_batches(count: int, size: int = 8, seed: int = 0, spec: Spec = SPEC,
-                tasks: int = 2) -> list[tuple[Tensor, Tensor, int]]:
+def toy_batches(
+    count: int, size: int = 8, seed: int = 0, spec: Spec = SPEC, tasks: int = 2
+) -> list[tuple[Tensor, Tensor, int]]:
     """Batches whose classes differ in colour; two tasks of two classes, or one of four."""
     random = generator(seed, "toy")
     colours = torch.tensor([[190, 0, 0], [0, 190, 0], [0, 0, 190], [190, 190, 0]])

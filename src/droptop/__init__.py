@@ -8,45 +8,77 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.api import compare, resume, run
-    from droptop.attached import Attached, attach
-    from droptop.config import configure
     from droptop.debias import DropTop, DropTopConfig, drop_mask, fuse
-    from droptop.engine.build import make_learner, make_stream
-    from droptop.engine.evaluate import evaluate
-    from droptop.engine.export import export
-    from droptop.engine.free import History, learn
-    from droptop.engine.trained import load_learner
+    from droptop.debias.attach import Attached, attach
     from droptop.errors import BadBatch, BadCheckpoint, BadRequest, Diverged, DroptopError
     from droptop.learner import Learner, LearnerConfig
     from droptop.methods import METHODS
     from droptop.results.metrics import accuracy
-    from droptop.streams import STREAMS, Batch, Samples, Source, Spec, Stream, StreamConfig
+    from droptop.runs.build import make_learner, make_stream
+    from droptop.runs.config import configure
+    from droptop.runs.export import export
+    from droptop.runs.loading import load_learner
+    from droptop.streams import STREAMS, Stream, StreamConfig
     from droptop.trackers import Tracker
+    from droptop.training.evaluation import evaluate
+    from droptop.training.task_free import History, learn
+    from droptop.types import Batch, Samples, Source, Spec
 
 __version__ = "0.1.0"
 
 _HOMES = {  # names by the module that has them
     "api": ("compare", "resume", "run"),
-    "attached": ("Attached", "attach"),
-    "config": ("configure",),
     "debias": ("DropTop", "DropTopConfig", "drop_mask", "fuse"),
-    "engine.build": ("make_learner", "make_stream"),
-    "engine.evaluate": ("evaluate",),
-    "engine.export": ("export",),
-    "engine.free": ("History", "learn"),
-    "engine.trained": ("load_learner",),
+    "debias.attach": ("Attached", "attach"),
     "errors": ("BadBatch", "BadCheckpoint", "BadRequest", "Diverged", "DroptopError"),
     "learner": ("Learner", "LearnerConfig"),
     "methods": ("METHODS",),
     "results.metrics": ("accuracy",),
-    "streams": ("STREAMS", "Batch", "Samples", "Source", "Spec", "Stream", "StreamConfig"),
+    "runs.build": ("make_learner", "make_stream"),
+    "runs.config": ("configure",),
+    "runs.export": ("export",),
+    "runs.loading": ("load_learner",),
+    "streams": ("STREAMS", "Stream", "StreamConfig"),
     "trackers": ("Tracker",),
+    "training.evaluation": ("evaluate",),
+    "training.task_free": ("History", "learn"),
+    "types": ("Batch", "Samples", "Source", "Spec"),
 }
 __all__ = [
-    "METHODS", "STREAMS", "Attached", "BadBatch", "BadCheckpoint", "BadRequest", "Batch", "Diverged", "DropTop",
-    "DropTopConfig", "DroptopError", "History", "Learner", "LearnerConfig", "Samples", "Source", "Spec", "Stream",
-    "StreamConfig", "Tracker", "accuracy", "attach", "compare", "configure", "drop_mask", "evaluate", "export", "fuse",
-    "learn", "load_learner", "make_learner", "make_stream", "resume", "run",
+    "METHODS",
+    "STREAMS",
+    "Attached",
+    "BadBatch",
+    "BadCheckpoint",
+    "BadRequest",
+    "Batch",
+    "Diverged",
+    "DropTop",
+    "DropTopConfig",
+    "DroptopError",
+    "History",
+    "Learner",
+    "LearnerConfig",
+    "Samples",
+    "Source",
+    "Spec",
+    "Stream",
+    "StreamConfig",
+    "Tracker",
+    "accuracy",
+    "attach",
+    "compare",
+    "configure",
+    "drop_mask",
+    "evaluate",
+    "export",
+    "fuse",
+    "learn",
+    "load_learner",
+    "make_learner",
+    "make_stream",
+    "resume",
+    "run",
 ]
 
 

@@ -56,8 +56,9 @@ class BadCheckpoint(DroptopError):
 
 def refuse(errors: Sequence[BadRequest]) -> None:
     """Raises them, if there are any, as one; what two of them say alike, since a file was looked at twice, once."""
-    by_reason = {reason: error for error in errors
-                 for reason in (error.reasons if isinstance(error, Damaged) else [str(error)])}
+    by_reason = {
+        reason: error for error in errors for reason in (error.reasons if isinstance(error, Damaged) else [str(error)])
+    }
     if by_reason:
         raise Damaged(list(by_reason)) if len(by_reason) > 1 else errors[0]
 

@@ -14,15 +14,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from droptop import state
-from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map, group_losses
+from droptop import learner_state
+from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map
 from droptop.errors import BadBatch, BadRequest, Diverged, require, wrong
-from droptop.memory import Buffer, Rows, reservoir_slots, split
-from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers
+from droptop.memory import Buffer, Rows, reservoir_slots
+from droptop.nets import Adapted, Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map
 from droptop.optim import SGD, Fused
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
-from droptop.streams.stream import Spec
+from droptop.types import Spec, split_rows
 
 PROBE_CHUNK = 125  # memory rows a forward pass, so few that the probe fits where a training step of 64 did
 
@@ -78,8 +78,16 @@ class Learner:
     compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # how many tasks it must be given, if that is what it is about
 
-    def __init__(self, model: Backbone, spec: Spec, config: LearnerConfig, debias: DropTopConfig | None = None, *,
-                 seed: int = 0, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        model: Backbone,
+        spec: Spec,
+        config: LearnerConfig,
+        debias: DropTopConfig | None = None,
+        *,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.random = {purpose: generator(seed, purpose, device=device) for purpose in PURPOSES}
         self.debias = None if debias is None else DropTop(debias, len(spec.classes), self.random["debias"]).to(device)
@@ -90,11 +98,13 @@ class Learner:
         self.models = nn.ModuleDict(dict(zip(("model", "twin"), self.replicas)))
         self.statistics = flat_buffers(self.models)
         self.weights = {name: weight for name, weight in self.models.named_parameters() if weight.requires_grad}
-        self.frozen = state.digest(weight for weight in self.models.parameters() if not weight.requires_grad)
+        self.frozen = learner_state.digest(weight for weight in self.models.parameters() if not weight.requires_grad)
         self.optimizer = self.make_optimizer(list(self.weights.values()))
         if not isinstance(self.optimizer, Fused):
-            raise BadRequest("make_optimizer gives an optimiser of droptop.optim's kind, which can skip a step and has "
-                             f"its state before the first one, not {type(self.optimizer).__name__}")
+            raise BadRequest(
+                "make_optimizer gives an optimiser of droptop.optim's kind, which can skip a step and has "
+                f"its state before the first one, not {type(self.optimizer).__name__}"
+            )
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         self.memory = Buffer(config.memory, self.columns(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
@@ -117,8 +127,10 @@ class Learner:
         loss = self.step(x.to(self.device), y.to(self.device))
         if not self.finite:
             self.finite.fill_(True)
-            raise Diverged(f"the {wrong(loss.item())} at step {self.clock['step'] + 1}; the learner is as before it, "
-                           "but for its draws")
+            raise Diverged(
+                f"the {wrong(loss.item())} at step {self.clock['step'] + 1}; the learner is as before it, "
+                "but for its draws"
+            )
         if self.tick(task):
             self.probe()
         return loss
@@ -146,8 +158,11 @@ class Learner:
     def tick(self, task: int) -> bool:
         """Line 17: counts the step; is it time to adjust the intensities, as every p steps?"""
         new_task = task != self.clock["task"]
-        self.clock = {"step": self.clock["step"] + 1, "task": task,
-                      "task_step": 1 if new_task else self.clock["task_step"] + 1}
+        self.clock = {
+            "step": self.clock["step"] + 1,
+            "task": task,
+            "task_step": 1 if new_task else self.clock["task_step"] + 1,
+        }
         if self.debias is None or not self.debias.adapts:
             return False
         config = self.debias.config.intensity
@@ -169,18 +184,26 @@ class Learner:
         together = self.config.replay_forward == "joint" or len(images) == batch.stream
         sizes = [len(images)] if together else [batch.stream, len(images) - batch.stream]
         outputs = []
-        for part, rows in zip(images.split(sizes), split(batch.rows, sizes)):
-            outputs.append(self.debiased(model, part, rows, direction))
+        for part, rows in zip(images.split(sizes), split_rows(batch.rows, sizes)):
+            outputs.append(self.logits(model, part, rows, self.debias, direction))
             if self.debias is not None and model is self.model and len(outputs) == 1:  # the part with the stream
                 self.trace = Trace(*(rows[: batch.stream] for rows in self.debias.last))
         return torch.cat(outputs)
 
-    def debiased(self, model: Backbone, images: Tensor, rows: Rows, direction: int) -> Tensor:
-        given = partial(self.given, model, rows=rows)
-        if self.debias is None:
-            return model.through(images, given)
-        own = direction if len(self.replicas) == 2 else None
-        return model.through(images, given, partial(self.debias, labels=rows["y"], direction=own), self.debias.looks)
+    def logits(
+        self, model: Backbone, images: Tensor, rows: Rows, debias: DropTop | None = None, direction: int = 0
+    ) -> Tensor:
+        """Run one forward pass: stem, debias, trunk, head. When predicting, nothing is debiased."""
+        if debias is not None:
+            own = direction if len(self.replicas) == 2 else None
+            mask, norm = partial(debias, labels=rows["y"], direction=own), debias.attention_pass
+        if isinstance(model, Adapted):  # somebody's own model, in which hooks do the same
+            return model(images) if debias is None else model.changed(images, mask, norm)
+        first = model.stem(images)
+        given = self.given(model, first, rows)
+        if debias is not None:
+            first = mask(first, last=lambda: last_map(model, first, *given, norm=norm or "batch"))
+        return model.head(model.trunk(first, *given))
 
     def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
         """What the trunk takes besides the first map, from the unmasked one and what is known of its samples."""
@@ -196,7 +219,7 @@ class Learner:
 
     def guarded(self) -> list[Tensor]:
         """What a loss that is not finite must not leave changed, besides what `update` does not touch then."""
-        tensors = [*self.statistics, *state.own(self).values()]
+        tensors = [*self.statistics, *learner_state.method_tensors(self).values()]
         if self.config.iterations == 1:
             return tensors
         moments = [value for of_weight in self.optimizer.state.values() for value in of_weight.values()]
@@ -232,14 +255,11 @@ class Learner:
             slots, there = self.memory.draw(intensity.config.probe, self.random["debias"])
         else:
             slots, there = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
-        rows = self.memory.read(slots)
-        groups = intensity.group(rows["y"])
-        losses = []
+        rows, losses = self.memory.read(slots), []
         for model in self.replicas:
             with evaluating(model):
-                parts = [F.cross_entropy(self.classify(model, part), part["y"], reduction="none")
-                         for part in split(rows, PROBE_CHUNK)]
-            losses.append(group_losses(torch.cat(parts).double(), groups, there, len(intensity.kappa)))
+                logits = (self.classify(model, part) for part in split_rows(rows, PROBE_CHUNK))
+                losses.append(intensity.mean_losses(logits, rows["y"].split(PROBE_CHUNK), there))
         intensity.record(torch.stack(losses))
 
     # -- Images in, predictions out ------------------------------------------------------------------------------
@@ -265,7 +285,7 @@ class Learner:
 
     def classify(self, model: Backbone, rows: Rows) -> Tensor:
         """Logits of images as they are, unmasked."""
-        return model.through(self.normalise(rows["x"]), partial(self.given, model, rows=rows))
+        return self.logits(model, self.normalise(rows["x"]), rows)
 
     # -- What is refused -----------------------------------------------------------------------------------------
 
@@ -290,8 +310,9 @@ class Learner:
         if x.dtype != self.spec.dtype:
             raise BadBatch(f"images must be {self.spec.dtype}, not {x.dtype}")
         if x.dim() != 4 or x.shape[1:] != self.spec.shape:
-            raise BadBatch(f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not "
-                           f"{tuple(x.shape)}")
+            raise BadBatch(
+                f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not {tuple(x.shape)}"
+            )
 
     def check_tasks(self, count: int) -> None:
         """Refuses a stream of so many tasks."""
@@ -299,7 +320,7 @@ class Learner:
 
     def check_maps(self) -> None:
         """Refuses or warns where the last map says nothing."""
-        if self.debias is None or not self.debias.looks:
+        if self.debias is None or not self.debias.attention_pass:
             return
         with evaluating(self.model):
             last = self.model.features(torch.zeros(1, *self.spec.shape, device=self.device)).map
@@ -321,7 +342,7 @@ class Learner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, by name."""
-        return state.gather(self)
+        return learner_state.gather(self)
 
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
-        state.restore(self, tensors)
+        learner_state.restore(self, tensors)

@@ -45,8 +45,9 @@ class Fused:
 
 
 class SGD(Fused):
-    def __init__(self, weights: Sequence[nn.Parameter], lr: float, momentum: float = 0.0,
-                 weight_decay: float = 0.0) -> None:
+    def __init__(
+        self, weights: Sequence[nn.Parameter], lr: float, momentum: float = 0.0, weight_decay: float = 0.0
+    ) -> None:
         self.momentum = momentum
         super().__init__(weights, lr, weight_decay)
 
@@ -55,27 +56,58 @@ class SGD(Fused):
 
     def advance(self, gradients: dict[nn.Parameter, Tensor]) -> None:
         buffers = self.states("momentum_buffer", gradients) if self.momentum else []
-        torch._fused_sgd_(list(gradients), list(gradients.values()), buffers, weight_decay=self.weight_decay,
-                          momentum=self.momentum, lr=self.param_groups[0]["lr"], dampening=0.0, nesterov=False,
-                          maximize=False, is_first_step=False, found_inf=self.found_inf)
+        torch._fused_sgd_(
+            list(gradients),
+            list(gradients.values()),
+            buffers,
+            weight_decay=self.weight_decay,
+            momentum=self.momentum,
+            lr=self.param_groups[0]["lr"],
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=False,
+            found_inf=self.found_inf,
+        )
 
 
 class Adam(Fused):
-    def __init__(self, weights: Sequence[nn.Parameter], lr: float, betas: tuple[float, float] = (0.9, 0.999),
-                 weight_decay: float = 0.0, eps: float = 1e-8) -> None:
+    def __init__(
+        self,
+        weights: Sequence[nn.Parameter],
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        weight_decay: float = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
         self.betas, self.eps = betas, eps
         super().__init__(weights, lr, weight_decay)
 
     def beginning(self, weight: Tensor) -> dict[str, Tensor]:
-        return {"step": torch.zeros((), device=weight.device), "exp_avg": torch.zeros_like(weight),
-                "exp_avg_sq": torch.zeros_like(weight)}
+        return {
+            "step": torch.zeros((), device=weight.device),
+            "exp_avg": torch.zeros_like(weight),
+            "exp_avg_sq": torch.zeros_like(weight),
+        }
 
     def advance(self, gradients: dict[nn.Parameter, Tensor]) -> None:
         steps = self.states("step", gradients)
         torch._foreach_add_(steps, 1)
-        torch._fused_adam_(list(gradients), list(gradients.values()), self.states("exp_avg", gradients),
-                           self.states("exp_avg_sq", gradients), [], steps, lr=self.param_groups[0]["lr"],
-                           beta1=self.betas[0], beta2=self.betas[1], weight_decay=self.weight_decay, eps=self.eps,
-                           amsgrad=False, maximize=False, found_inf=self.found_inf)
+        torch._fused_adam_(
+            list(gradients),
+            list(gradients.values()),
+            self.states("exp_avg", gradients),
+            self.states("exp_avg_sq", gradients),
+            [],
+            steps,
+            lr=self.param_groups[0]["lr"],
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=self.weight_decay,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+            found_inf=self.found_inf,
+        )
         if self.found_inf is not None:
             torch._foreach_sub_(steps, [self.found_inf] * len(steps))

@@ -40,16 +40,22 @@ def slow_shifting(losses, kappa, gamma, config):
             histories[direction].append(old - new)
         old, direction = new, 1 - direction
         if all(len(history) >= config.history for history in histories):
-            dec, inc = (history[-config.history:] for history in histories)
+            dec, inc = (history[-config.history :] for history in histories)
             p = stats.ttest_ind(dec, inc, alternative="greater").pvalue
             if p <= config.significance:
                 kappa = candidates[0]
-                candidates = ([clip(kappa * config.alpha), clip(kappa / config.alpha)] if config.shift == "eq7"
-                              else [kappa * config.alpha, kappa])
+                candidates = (
+                    [clip(kappa * config.alpha), clip(kappa / config.alpha)]
+                    if config.shift == "eq7"
+                    else [kappa * config.alpha, kappa]
+                )
             elif p >= 1 - config.significance:
                 kappa = candidates[1]
-                candidates = ([clip(kappa * config.alpha), clip(kappa / config.alpha)] if config.shift == "eq7"
-                              else [kappa, clip(kappa / config.alpha)])
+                candidates = (
+                    [clip(kappa * config.alpha), clip(kappa / config.alpha)]
+                    if config.shift == "eq7"
+                    else [kappa, clip(kappa / config.alpha)]
+                )
             histories = ([], [])
         out.append((kappa, *candidates))
     return out

@@ -17,13 +17,20 @@ def slow_mask(attention, top, total, noise, soft):
     mask = torch.ones_like(attention)
     for rank, cell in enumerate(chosen, 1):
         mask[cell] = rank / top if soft else 0.0
-    for cell in rest[:total - top]:
+    for cell in rest[: total - top]:
         mask[cell] = 0.0
     return mask
 
 
-@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6), st.floats(0, 1), st.floats(0, 1), st.booleans(),
-       st.booleans())
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.booleans(),
+    st.booleans(),
+)
 def test_against_a_slow_loop(seed, height, width, share, top_share, soft, ties):
     random = torch.Generator().manual_seed(seed)
     attention = torch.randn(3, height, width, generator=random)

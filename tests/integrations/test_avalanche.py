@@ -105,9 +105,14 @@ def test_is_attach_in_a_loop_of_ones_own():
 
 
 def test_gamma_zero_is_no_plugin():
-    plain, nothing, something = (weights(trained(*plugins)) for plugins in (
-        (), (DropTopPlugin("maxpool", "layer4", CLASSES, gamma=0.0),),
-        (DropTopPlugin("maxpool", "layer4", CLASSES, gamma=30.0),)))
+    plain, nothing, something = (
+        weights(trained(*plugins))
+        for plugins in (
+            (),
+            (DropTopPlugin("maxpool", "layer4", CLASSES, gamma=0.0),),
+            (DropTopPlugin("maxpool", "layer4", CLASSES, gamma=30.0),),
+        )
+    )
     assert all(torch.equal(a, b) for a, b in zip(plain, nothing))
     assert not all(torch.equal(a, b) for a, b in zip(plain, something))
 
@@ -150,9 +155,14 @@ def test_in_avalanche():
         torch.manual_seed(0)
         benchmark = class_incremental_benchmark({"train": dataset}, num_experiences=2, class_order=[0, 1, 2, 3])
         model = ResNet()
-        strategy = Naive(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.05),
-                         criterion=nn.CrossEntropyLoss(), train_mb_size=8, evaluator=EvaluationPlugin(loggers=[]),
-                         plugins=[ReplayPlugin(mem_size=10), *plugins])
+        strategy = Naive(
+            model=model,
+            optimizer=torch.optim.SGD(model.parameters(), 0.05),
+            criterion=nn.CrossEntropyLoss(),
+            train_mb_size=8,
+            evaluator=EvaluationPlugin(loggers=[]),
+            plugins=[ReplayPlugin(mem_size=10), *plugins],
+        )
         for experience in benchmark.train_stream:
             strategy.train(experience)
         return strategy

@@ -109,8 +109,14 @@ def mean_values(learner, samples, labels, candidates, candidate_labels):
     """Mean values by the slow definition, on the learner's own features."""
     features = learner.features(samples, candidates)
     distance = torch.cdist(features[0], features[1])
-    return [sum(shapley_by_definition(distance[i].tolist(), (candidate_labels == labels[i]).tolist(), 3)[j]
-                for i in range(len(labels))) / len(labels) for j in range(len(candidate_labels))]
+    return [
+        sum(
+            shapley_by_definition(distance[i].tolist(), (candidate_labels == labels[i]).tolist(), 3)[j]
+            for i in range(len(labels))
+        )
+        / len(labels)
+        for j in range(len(candidate_labels))
+    ]
 
 
 def test_retrieval_ranks_by_cooperative_minus_adversarial_value():
@@ -126,8 +132,7 @@ def test_retrieval_ranks_by_cooperative_minus_adversarial_value():
     cooperative = mean_values(learner, rows["x"][6:], rows["y"][6:], rows["x"][:6], rows["y"][:6])
     adversarial = mean_values(learner, stream["x"], stream["y"], rows["x"][:6], rows["y"][:6])
     value = torch.tensor(cooperative) - torch.tensor(adversarial)
-    worst_chosen = min(value[i] for i in range(6)
-                       if any(torch.equal(rows["x"][i], x) for x in retrieved["x"]))
+    worst_chosen = min(value[i] for i in range(6) if any(torch.equal(rows["x"][i], x) for x in retrieved["x"]))
     assert worst_chosen >= value.sort(descending=True).values[2] - 1e-5
     assert len({x.numpy().tobytes() for x in retrieved["x"]}) == 3  # the memory batch is really filled
 
@@ -165,8 +170,13 @@ def test_what_does_not_fit_any_more_competes(wanted, monkeypatch):
     stream = dict(zip("xy", toy_batches(1, size=6, seed=5)[0])) | {"logits": torch.zeros(6, 4)}
     batch = len(stream["y"])
     assert (learner.memory.size, batch) == (18, 6)
-    monkeypatch.setattr(aser, "mean_value", lambda *args: torch.cat(
-        [torch.zeros(len(args[4]) - batch), torch.ones(batch) if wanted else -torch.ones(batch)]))
+    monkeypatch.setattr(
+        aser,
+        "mean_value",
+        lambda *args: torch.cat(
+            [torch.zeros(len(args[4]) - batch), torch.ones(batch) if wanted else -torch.ones(batch)]
+        ),
+    )
     before = learner.memory.rows["x"][:18].clone()
     learner.remember(stream)
     rows = learner.memory.rows["x"][:20]

@@ -21,11 +21,14 @@ def test_loss_by_its_formula():
     learner.loss = lambda logits, batch: batches.append((logits.detach(), batch)) or loss(logits, batch)
     x, y, _ = toy_batches(5)[4]
     returned = learner.observe(x, y)
-    (logits, batch), = batches
+    ((logits, batch),) = batches
     memory = batch.replayed
     assert memory["there"].all()
-    expected = (F.cross_entropy(logits[:8], y) + 0.3 * F.mse_loss(logits[8:14], memory["logits"][:6])
-                + 0.7 * F.cross_entropy(logits[14:], memory["y"][6:]))
+    expected = (
+        F.cross_entropy(logits[:8], y)
+        + 0.3 * F.mse_loss(logits[8:14], memory["logits"][:6])
+        + 0.7 * F.cross_entropy(logits[14:], memory["y"][6:])
+    )
     torch.testing.assert_close(returned, expected)
 
 

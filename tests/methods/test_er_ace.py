@@ -11,7 +11,7 @@ def test_loss_by_its_formula():
     learner.loss = lambda logits, batch: batches.append((logits.detach(), batch)) or loss(logits, batch)
     x, y, _ = toy_batches(2)[1]  # classes 2 and 3
     returned = learner.observe(x, y)
-    (logits, batch), = batches
+    ((logits, batch),) = batches
     present = sorted(set(y.tolist()))
     assert present == [2, 3]
     own = F.cross_entropy(logits[:8][:, present], torch.tensor([present.index(label) for label in y.tolist()]))

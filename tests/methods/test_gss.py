@@ -30,7 +30,7 @@ def test_scores_against_explicit_backward_passes(seed, steps):
     scores, batch_score = learner.scores({"x": x, "y": y})
     learner.random["memory"].set_state(state)
     slots = learner.memory.draw(15, learner.random["memory"])[0]
-    complete = [slots[i:i + 5] for i in range(0, 15, 5) if i + 5 <= learner.memory.size]
+    complete = [slots[i : i + 5] for i in range(0, 15, 5) if i + 5 <= learner.memory.size]
     if not complete:
         assert scores.tolist() == [torch.tensor(0.1).item()] * 4
         assert batch_score == 0.1
@@ -38,7 +38,7 @@ def test_scores_against_explicit_backward_passes(seed, steps):
     rows = learner.memory.rows
     others = [slow_gradient(learner, rows["x"][part], rows["y"][part]) for part in complete]
     for sample in range(4):
-        own = slow_gradient(learner, x[sample:sample + 1], y[sample:sample + 1])
+        own = slow_gradient(learner, x[sample : sample + 1], y[sample : sample + 1])
         expected = max(F.cosine_similarity(own, other, dim=0) for other in others)
         torch.testing.assert_close(scores[sample], expected, rtol=1e-3, atol=1e-4)
     expected = max(F.cosine_similarity(slow_gradient(learner, x, y), other, dim=0) for other in others)

@@ -10,9 +10,11 @@ from toys import differences, feed, snapshot, toy_batches, toy_learner
 
 def slow_interference(learner, stream, candidates):
     """A copy of the model, a real step of SGD on it, and the losses of each candidate before and after."""
+
     def losses(model):
-        return F.cross_entropy(copy.deepcopy(model)(learner.normalise(candidates["x"])), candidates["y"],
-                               reduction="none").detach()
+        return F.cross_entropy(
+            copy.deepcopy(model)(learner.normalise(candidates["x"])), candidates["y"], reduction="none"
+        ).detach()
 
     stepped = copy.deepcopy(learner.model)
     optimizer = torch.optim.SGD(stepped.parameters(), learner.config.lr)
@@ -28,8 +30,9 @@ def test_against_a_deep_copy(seed, steps):
     x, y, _ = toy_batches(1, seed=seed + 1)[0]
     stream = {"x": x, "y": y}
     candidates = learner.memory.sample(12, torch.Generator().manual_seed(seed), fill=stream)
-    torch.testing.assert_close(learner.interference(stream, candidates), slow_interference(learner, stream, candidates),
-                               rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        learner.interference(stream, candidates), slow_interference(learner, stream, candidates), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_keeps_those_whose_loss_rises_most_and_leaves_no_trace():

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from droptop import BadBatch, BadCheckpoint, BadRequest, configure, make_learner, make_stream
+from droptop.learner_state import digest
 from droptop.nets.prompts import choose, chosen_prefixes, cosines, shared_prefixes, taken
-from droptop.state import digest
 
 from toys import differences, feed, snapshot, toy_batches, toy_learner
 
@@ -60,7 +60,7 @@ def test_batch_wise_choice_is_an_option(method):
     learner = feed(toy_learner(method, batch_choice=True, **PLAIN), toy_batches(8))
     x = torch.cat([batch[0] for batch in toy_batches(8, seed=3)])
     with torch.no_grad():
-        prefixes, = learner.given(learner.model, learner.model.stem(learner.normalise(x)), {})
+        (prefixes,) = learner.given(learner.model, learner.model.stem(learner.normalise(x)), {})
     assert all(torch.equal(prefix, prefix[:, :1].expand_as(prefix)) for prefix in prefixes.values())
 
 
@@ -72,8 +72,11 @@ def test_gradients_reach_prompts_keys_and_head_and_nothing_else(method):
     learner = toy_learner(method)
     before = {name: weight.clone() for name, weight in frozen(learner).items()}
     names = {"l2p": ["keys", "prompts"], "dualprompt": ["experts", "general", "keys"]}[method]
-    assert sorted(learner.weights) == [*(f"model.prompts.{name}" for name in names), "model.vit.head.bias",
-                                       "model.vit.head.weight"]
+    assert sorted(learner.weights) == [
+        *(f"model.prompts.{name}" for name in names),
+        "model.vit.head.bias",
+        "model.vit.head.weight",
+    ]
     feed(learner, toy_batches(4))
     trained = [weight for group in learner.optimizer.param_groups for weight in group["params"]]
     assert {id(weight) for weight in trained} == {id(weight) for weight in learner.weights.values()}
@@ -140,7 +143,7 @@ def test_classes_of_the_past_are_not_masked(method):
     seen, loss = [], learner.loss
     learner.loss = lambda logits, batch: seen.append((logits, batch.y)) or loss(logits, batch)
     learner.observe(*toy_batches(8)[4])
-    (logits, y), = seen
+    ((logits, y),) = seen
     assert logits.isfinite().all()
     assert logits.shape == (8 + 6, 4)
     # The gradient of the head's bias is that of cross-entropy over all classes, before it is clipped.
@@ -196,7 +199,7 @@ def test_queries_of_augmented_images_are_an_option(method):
     torch.testing.assert_close(seen[0], vit.trunk(vit.stem(images[0])).pooled)
 
 
-# -- Pool and experts --------------------------------------------------------------------------------------------------
+# -- PromptPool and experts --------------------------------------------------------------------------------------------------
 
 
 def test_usage_counts_every_choice():
@@ -251,7 +254,7 @@ def test_prediction_takes_the_nearest_expert_of_those_seen():
         query = vit.trunk(first).pooled
         prompts.keys[5] = query[0]  # no task has this key yet
         nearest = cosines(query, prompts.keys)[:, :2].argmax(1)
-        prefixes, = learner.given(learner.model, first, {})
+        (prefixes,) = learner.given(learner.model, first, {})
         expected = vit.head(vit.trunk(first, prefixes))
     for sample, expert in enumerate(nearest):
         assert torch.equal(prefixes[2][:, sample], prompts.experts[expert, 0].transpose(1, 2))
@@ -282,8 +285,10 @@ def test_more_tasks_than_experts():
 
 
 @over_prompts
-@pytest.mark.parametrize(("data", "memory"), [("split-cifar10", 200), ("split-cifar100", 500),
-                                              ("split-tiny-imagenet9", 200), ("fashion-sticker", 200)])
+@pytest.mark.parametrize(
+    ("data", "memory"),
+    [("split-cifar10", 200), ("split-cifar100", 500), ("split-tiny-imagenet9", 200), ("fashion-sticker", 200)],
+)
 def test_the_papers_settings(method, data, memory):
     config = configure(data, method)
     assert (config.droptop.gamma, config.droptop.kappa_0) == (2.0, 1.0)

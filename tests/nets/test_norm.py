@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from droptop.nets import NetConfig, build
-from droptop.nets.fusing import _working, fusing, kernels
 from droptop.nets.gradients import patches
+from droptop.nets.kernel_choice import _working, fusing, kernels
 from droptop.nets.norm import Norm
 
 SHAPES = [(3, 5, 4, 4), (2, 64, 9, 7), (5, 80, 6, 6), (64, 8, 1, 1), (64, 64, 32, 32), (64, 512, 4, 4)]
@@ -33,8 +33,10 @@ def given(shape, dtype, device, seed=0, offset=3.0):
     with torch.no_grad():
         for tensor in (layer.weight, layer.bias, layer.running_mean, layer.running_var):
             tensor.copy_(torch.rand(shape[1], generator=generator) + 0.5)
-    x, add, gradient = (torch.randn(shape, generator=generator).to(dtype).to(device)
-                        .contiguous(memory_format=torch.channels_last) for _ in range(3))
+    x, add, gradient = (
+        torch.randn(shape, generator=generator).to(dtype).to(device).contiguous(memory_format=torch.channels_last)
+        for _ in range(3)
+    )
     return layer.to(device), x * 2 + offset, add, gradient
 
 
@@ -83,11 +85,13 @@ def test_kernels_are_batch_norm(shape, dtype, training, relu, added):
 
 @pytest.mark.skipif(find_spec("triton") is None or torch.cuda.is_available(), reason="needs Triton and no CUDA device")
 def test_kernels_are_batch_norm_when_interpreted():
-    code = ("import torch, test_norm\n"
-            "for shape in test_norm.SHAPES[:3]:\n"
-            "    for relu, added in test_norm.WITH:\n"
-            "        for training in (True, False):\n"
-            "            test_norm.check(shape, torch.float32, training, relu, added, 'cpu')\n")
+    code = (
+        "import torch, test_norm\n"
+        "for shape in test_norm.SHAPES[:3]:\n"
+        "    for relu, added in test_norm.WITH:\n"
+        "        for training in (True, False):\n"
+        "            test_norm.check(shape, torch.float32, training, relu, added, 'cpu')\n"
+    )
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, env=environment, check=True)
 
@@ -180,8 +184,17 @@ def test_nan_and_infinity_come_through():
 
 
 @on_a_gpu
-@pytest.mark.parametrize("layer", [nn.Conv2d(3, 4, 3, 1, 1), nn.Conv2d(64, 4, 3, 2, 1), nn.Conv2d(5, 4, 7, 2, 3),
-                                   nn.Conv2d(70, 4, 1, 2), nn.Conv2d(6, 4, (3, 1), (1, 2), (0, 2))], ids=str)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(3, 4, 3, 1, 1),
+        nn.Conv2d(64, 4, 3, 2, 1),
+        nn.Conv2d(5, 4, 7, 2, 3),
+        nn.Conv2d(70, 4, 1, 2),
+        nn.Conv2d(6, 4, (3, 1), (1, 2), (0, 2)),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_patches(layer, dtype):
     x = torch.randn(3, layer.in_channels, 9, 11, dtype=dtype)

@@ -56,5 +56,7 @@ def test_weights_stay_what_they_were():
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32"])
 def test_on_a_cpu_the_others_are_exact(precision):
-    assert torch.equal(logits_and_gradients(net(precision))[0],
-                       logits_and_gradients(build(NetConfig(width=8, stem="3x3"), 3, 4, seed=0))[0])
+    assert torch.equal(
+        logits_and_gradients(net(precision))[0],
+        logits_and_gradients(build(NetConfig(width=8, stem="3x3"), 3, 4, seed=0))[0],
+    )

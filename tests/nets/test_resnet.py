@@ -6,8 +6,9 @@ from droptop import BadRequest
 from droptop.nets import NetConfig, build, evaluating, last_map, load_weights, untracked
 
 
-@pytest.mark.parametrize(("stem", "first", "last"), [("3x3", 32, 4), ("3x3/2", 16, 2), ("7x7/2", 16, 2),
-                                                     ("7x7/2-pool", 8, 1)])
+@pytest.mark.parametrize(
+    ("stem", "first", "last"), [("3x3", 32, 4), ("3x3/2", 16, 2), ("7x7/2", 16, 2), ("7x7/2-pool", 8, 1)]
+)
 def test_map_sizes(stem, first, last):
     model = build(NetConfig(width=4, stem=stem), 3, 10, seed=0)
     x = torch.rand(2, 3, 32, 32)

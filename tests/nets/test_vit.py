@@ -15,8 +15,9 @@ SHAPE = (3, 16, 16)
 
 
 def small_vit(**options):
-    return build(ViTConfig(**{"patch": 4, "width": 24, "depth": 3, "heads": 3, "input_size": 16} | options), 3, 5, 0,
-                 "random")
+    return build(
+        ViTConfig(**{"patch": 4, "width": 24, "depth": 3, "heads": 3, "input_size": 16} | options), 3, 5, 0, "random"
+    )
 
 
 def images(count=2, size=16):
@@ -31,8 +32,10 @@ def slow_block(block, tokens, prefix, heads):
     weight, bias = block.attn.qkv.weight, block.attn.qkv.bias
     outputs = []
     for head in range(heads):
-        query, key, value = (normed @ weight[part * width + head * size:][:size].T
-                             + bias[part * width + head * size:][:size] for part in range(3))
+        query, key, value = (
+            normed @ weight[part * width + head * size :][:size].T + bias[part * width + head * size :][:size]
+            for part in range(3)
+        )
         if prefix is not None:
             key, value = torch.cat([prefix[0][:, head], key], 1), torch.cat([prefix[1][:, head], value], 1)
         scores = torch.softmax(query @ key.transpose(1, 2) / math.sqrt(size), -1)
@@ -58,8 +61,9 @@ def test_trunk_with_prefixes_against_the_long_way(blocks):
     torch.testing.assert_close(features.map[:, :, 2, 3], tokens[:, 1 + 2 * 4 + 3])  # before the final norm
     pooled = F.layer_norm(tokens[:, 0], (24,), model.norm.weight, model.norm.bias, 1e-6)
     torch.testing.assert_close(features.pooled, pooled)
-    torch.testing.assert_close(model.head(features), F.linear(pooled, model.state_dict()["head.weight"],
-                                                              model.state_dict()["head.bias"]))
+    torch.testing.assert_close(
+        model.head(features), F.linear(pooled, model.state_dict()["head.weight"], model.state_dict()["head.bias"])
+    )
     if not blocks:
         torch.testing.assert_close(model(x), model.head(features))
 
@@ -82,17 +86,35 @@ def test_images_of_any_size_and_colour_come_at_the_weights_size():
     model, x = small_vit(), images(size=32)
     assert torch.equal(model.stem(x), model.stem(F.interpolate(x, (16, 16), mode="bilinear", antialias=True)))
     # Normalising and resizing may come in either order.
-    torch.testing.assert_close(model.stem((x - 0.5) / 0.25), model.stem(
-        (F.interpolate(x, (16, 16), mode="bilinear", antialias=True) - 0.5) / 0.25))
+    torch.testing.assert_close(
+        model.stem((x - 0.5) / 0.25),
+        model.stem((F.interpolate(x, (16, 16), mode="bilinear", antialias=True) - 0.5) / 0.25),
+    )
     grey = x[:, :1]
     assert torch.equal(model.stem(grey), model.stem(torch.cat([grey] * 3, 1)))
 
 
 def test_parameters_have_timms_names():
     names = set(small_vit(depth=1).state_dict())
-    assert names == {"cls_token", "pos_embed", *(f"{layer}.{part}" for part in ("weight", "bias") for layer in (
-        "patch_embed.proj", "blocks.0.norm1", "blocks.0.attn.qkv", "blocks.0.attn.proj", "blocks.0.norm2",
-        "blocks.0.mlp.fc1", "blocks.0.mlp.fc2", "norm", "head"))}
+    assert names == {
+        "cls_token",
+        "pos_embed",
+        *(
+            f"{layer}.{part}"
+            for part in ("weight", "bias")
+            for layer in (
+                "patch_embed.proj",
+                "blocks.0.norm1",
+                "blocks.0.attn.qkv",
+                "blocks.0.attn.proj",
+                "blocks.0.norm2",
+                "blocks.0.mlp.fc1",
+                "blocks.0.mlp.fc2",
+                "norm",
+                "head",
+            )
+        ),
+    }
 
 
 def test_is_vit_base():
@@ -140,10 +162,12 @@ def test_resampled_positions():
 @pytest.fixture
 def file(tmp_path):
     """A ViT of 5 classes in half precision, by an option of its own for the heads."""
+
     def write(name="w.safetensors", drop=(), **more):
         tensors = {key: value.half() for key, value in small_vit().state_dict().items() if key not in drop}
         save_file(tensors | more, tmp_path / name)
         return str(tmp_path / name)
+
     return write
 
 
@@ -154,8 +178,9 @@ def test_a_file_says_what_shape_it_has(file):
     source = small_vit()
     assert torch.equal(model.blocks[2].mlp.fc1.weight, source.blocks[2].mlp.fc1.weight.half().float())
     assert model.classifier.weight.shape == (9, 24)  # a head for other classes stays out
-    assert torch.equal(build(ViTConfig(heads=3), 3, 5, 0, file()).classifier.weight,
-                       source.classifier.weight.half().float())
+    assert torch.equal(
+        build(ViTConfig(heads=3), 3, 5, 0, file()).classifier.weight, source.classifier.weight.half().float()
+    )
     assert build(ViTConfig(heads=3), 3, 5, 0, file(drop=["head.weight", "head.bias"])).classifier.bias.shape == (5,)
     assert build(ViTConfig(), 3, 9, 0, file()).heads == 1  # width / 64, and never none
 
@@ -176,17 +201,20 @@ def test_another_image_size_resamples_positions(file):
     assert model(images(size=16)).shape == (2, 9)
 
 
-@pytest.mark.parametrize(("config", "change", "message"), [
-    ({}, {"drop": ["blocks.1.norm1.bias"]}, "does not fit this net: blocks.1.norm1.bias"),
-    ({}, {"fc_norm.weight": torch.zeros(24)}, "does not fit this net: fc_norm.weight"),
-    ({}, {"norm.bias": torch.zeros(25)}, "does not fit this net: norm.bias"),
-    ({}, {"drop": ["cls_token"]}, "is no ViT by timm's names: it lacks cls_token"),
-    ({}, {"pos_embed": torch.zeros(1, 16, 24)}, "pos_embed has 16 rows"),
-    ({"width": 32}, {}, "--width takes 24 with --weights"),
-    ({"depth": 12}, {}, "--depth takes 3 with --weights"),
-    ({"heads": 5}, {}, "--heads takes a divisor of the width 24, not 5"),
-    ({"input_size": 18}, {}, "--input-size takes a multiple of the patch size 4, not 18"),
-])
+@pytest.mark.parametrize(
+    ("config", "change", "message"),
+    [
+        ({}, {"drop": ["blocks.1.norm1.bias"]}, "does not fit this net: blocks.1.norm1.bias"),
+        ({}, {"fc_norm.weight": torch.zeros(24)}, "does not fit this net: fc_norm.weight"),
+        ({}, {"norm.bias": torch.zeros(25)}, "does not fit this net: norm.bias"),
+        ({}, {"drop": ["cls_token"]}, "is no ViT by timm's names: it lacks cls_token"),
+        ({}, {"pos_embed": torch.zeros(1, 16, 24)}, "pos_embed has 16 rows"),
+        ({"width": 32}, {}, "--width takes 24 with --weights"),
+        ({"depth": 12}, {}, "--depth takes 3 with --weights"),
+        ({"heads": 5}, {}, "--heads takes a divisor of the width 24, not 5"),
+        ({"input_size": 18}, {}, "--input-size takes a multiple of the patch size 4, not 18"),
+    ],
+)
 def test_what_does_not_fit_is_named(file, config, change, message):
     with pytest.raises(BadRequest, match=message.replace("(", r"\(")):
         build(ViTConfig(**config), 3, 9, 0, file(**change))

@@ -16,8 +16,11 @@ def test_relative_improvements_follow_from_the_figures(method, place):
     """To what the figures' single decimal leaves open."""
     before, after = (quoted.figure(method, arm, place) for arm in ("none", "droptop"))
     sign = -1 if place[2] == "F_last" else 1
-    edges = [100 * sign * (b - a) / a for a in (before.mean - 0.05, before.mean + 0.05)
-             for b in (after.mean - 0.05, after.mean + 0.05)]
+    edges = [
+        100 * sign * (b - a) / a
+        for a in (before.mean - 0.05, before.mean + 0.05)
+        for b in (after.mean - 0.05, after.mean + 0.05)
+    ]
     assert min(edges) - 0.06 <= quoted.relative(method, place) <= max(edges) + 0.06
 
 
@@ -30,8 +33,10 @@ def test_ablations_means_are_those_of_table_1():
                 assert figures[-1] == pytest.approx(sum(own) / len(own), abs=0.06), (method, sets)
 
 
-@pytest.mark.parametrize(("table", "means"), [
-    (quoted.ABLATION, quoted.ABLATION_MEAN), (quoted.ABLATION_UNBIASED, quoted.ABLATION_UNBIASED_MEAN)])
+@pytest.mark.parametrize(
+    ("table", "means"),
+    [(quoted.ABLATION, quoted.ABLATION_MEAN), (quoted.ABLATION_UNBIASED, quoted.ABLATION_UNBIASED_MEAN)],
+)
 def test_ablations_last_row_is_the_mean_of_the_others(table, means):
     for place, mean in enumerate(means):
         assert mean == pytest.approx(sum(row[place] for row in table.values()) / len(table), abs=0.06)

@@ -8,18 +8,23 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from droptop.config import configure
-from droptop.paper import claims, cook, every_recipe
-from droptop.paper.found import Found, average, difference, mean, paired, relative
+from droptop.paper import claims, every_recipe
+from droptop.paper import runner as cook
+from droptop.paper.cell_results import CellResults, average, difference, mean, paired, relative
 from droptop.paper.recipe import Scope
-from droptop.paper.recipes import readings, tables
+from droptop.paper.recipes import main_tables as tables
+from droptop.paper.recipes import readings
 from droptop.paper.write import Heading, write
-from droptop.results.folder import seed_folder
-from droptop.study.grid import folder_name, read_study
+from droptop.runs.config import configure
+from droptop.runs.folder import seed_folder
+from droptop.sweeps.grid import folder_name, read_study
 
 RECIPES = every_recipe()
-TESTS = {"split-imagenet9": ("original", "only_fg", "stylized"), "fashion-sticker": ("biased", "removed", "random"),
-         "split-tiny-imagenet9": ("original", "only_fg", "stylized")}
+TESTS = {
+    "split-imagenet9": ("original", "only_fg", "stylized"),
+    "fashion-sticker": ("biased", "removed", "random"),
+    "split-tiny-imagenet9": ("original", "only_fg", "stylized"),
+}
 TASKS = [[0, 1], [2, 3]]
 READ_MORE = {"shortcut-mnist", "shortcut-impact", "maps", "histogram"}  # than results: see test_measures.py
 
@@ -29,14 +34,14 @@ def scope_of(recipe, quick=False, **options):
     return Scope(recipe.methods, data, 3, quick, (recipe.quickly() if quick else {}) | options)
 
 
-def invent(found):
+def invent(results):
     """Results of every cell, at random by its name; the same seed shares some of its luck."""
-    for config in found.configs:
+    for config in results.configs:
         random = np.random.default_rng(int(config.fingerprint()[:8], 16))
         tests = TESTS.get(config.options.data, ("clean", "original"))
         for seed in config.seeds:
             luck = np.random.default_rng(seed).normal()
-            place = seed_folder(found.folder(config), seed)
+            place = seed_folder(results.folder(config), seed)
             place.mkdir(parents=True)
             figures = {figure: 50 + luck + random.normal() for figure in ("A_avg", "A_last", "F_last")}
             result = {"classes": list("abcd"), "tasks": TASKS, "tests": dict.fromkeys(tests, figures)}
@@ -51,52 +56,57 @@ def invent(found):
 def test_a_recipes_cells_exist_and_are_the_studys(name, quick, tmp_path):
     recipe = RECIPES[name]
     scope = scope_of(recipe, quick)
-    found = Found(recipe, scope, tmp_path)
-    if found.configs:
+    results = CellResults(recipe, scope, tmp_path)
+    if results.configs:
         (tmp_path / "study.toml").write_text(scope.toml(recipe.study(scope)))
         study = read_study(tmp_path / "study.toml")
-        assert [folder_name(config) for config in study] == [folder_name(config) for config in found.configs]
+        assert [folder_name(config) for config in study] == [folder_name(config) for config in results.configs]
         assert {tuple(config.seeds) for config in study} == {(0, 1, 2)}
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_shows_that_nothing_is_there(name, tmp_path):
-    found = Found(RECIPES[name], scope_of(RECIPES[name]), tmp_path)
-    assert found.missing == 3 * len(found.configs)
-    cook.exhibits(found)
+    results = CellResults(RECIPES[name], scope_of(RECIPES[name]), tmp_path)
+    assert results.missing == 3 * len(results.configs)
+    cook.outputs(results)
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if RECIPES[name].measure is None and name not in READ_MORE])
 def test_a_recipe_shows_what_is_there(name, tmp_path):
-    found = Found(RECIPES[name], scope_of(RECIPES[name]), tmp_path)
-    invent(found)
-    found = Found(found.recipe, found.scope, found.out)
-    assert found.missing == 0
-    files = write(cook.exhibits(found), Heading("A", [], []), found.out, name)
+    results = CellResults(RECIPES[name], scope_of(RECIPES[name]), tmp_path)
+    invent(results)
+    results = CellResults(results.recipe, results.scope, results.out)
+    assert results.missing == 0
+    files = write(cook.outputs(results), Heading("A", [], []), results.out, name)
     assert {path.suffix for path in files} >= {".md", ".csv", ".tex"}
     assert all(path.stat().st_size > 0 for path in files)
 
 
 @pytest.mark.parametrize("name", ["table1", "ablation-unbiased", "design", "validity"])
 def test_a_quick_look_quotes_nothing(name, tmp_path):
-    found = Found(RECIPES[name], scope_of(RECIPES[name], quick=True), tmp_path)
-    invent(found)
-    table, *_ = cook.exhibits(Found(found.recipe, found.scope, tmp_path))
+    results = CellResults(RECIPES[name], scope_of(RECIPES[name], quick=True), tmp_path)
+    invent(results)
+    table, *_ = cook.outputs(CellResults(results.recipe, results.scope, tmp_path))
     assert table.rows
     assert not any(column.kind in ("quoted", "verdict") for column in table.columns)
 
 
 def test_claims_are_those_of_scipy(tmp_path):
     recipe = RECIPES["table1"]
-    found = Found(recipe, scope_of(recipe), tmp_path)
-    invent(found)
-    found = Found(recipe, found.scope, tmp_path)
-    [table] = cook.exhibits(found)
+    results = CellResults(recipe, scope_of(recipe), tmp_path)
+    invent(results)
+    results = CellResults(recipe, results.scope, tmp_path)
+    [table] = cook.outputs(results)
     assert len(table.rows) == 5 * 5 * 2  # methods, test sets, figures
-    series = [found.series({"data": "split-imagenet9", "method": "mir", "debias": arm}, "only_fg", "F_last")
-              for arm in ("none", "droptop")]
-    [row] = [row for row, before in zip(table.rows[1:], table.rows) if row[2] == "F_last" and before[:2] == [
-        "Split ImageNet-9, only_fg", "MIR"]]
+    series = [
+        results.series({"data": "split-imagenet9", "method": "mir", "debias": arm}, "only_fg", "F_last")
+        for arm in ("none", "droptop")
+    ]
+    [row] = [
+        row
+        for row, before in zip(table.rows[1:], table.rows)
+        if row[2] == "F_last" and before[:2] == ["Split ImageNet-9, only_fg", "MIR"]
+    ]
     plain, debiased = (np.array(list(one.values())) for one in series)
     oracle = ttest_rel(debiased, plain)
     assert (str(row[3]), str(row[4]), str(row[5])) == ("38.9 ± 3.1", "36.0 ± 3.1", "7.5%")
@@ -110,9 +120,9 @@ def test_claims_are_those_of_scipy(tmp_path):
 def test_stand_ins_are_named_as_what_they_are(tmp_path):
     recipe = RECIPES["table1"]
     scope = Scope(("er",), ("split-tiny-imagenet9",), 2)
-    found = Found(recipe, scope, tmp_path)
-    invent(found)
-    [table] = cook.exhibits(Found(recipe, scope, tmp_path))
+    results = CellResults(recipe, scope, tmp_path)
+    invent(results)
+    [table] = cook.outputs(CellResults(recipe, scope, tmp_path))
     assert table.rows[0][0] == "Tiny-ImageNet-9"
     assert str(table.rows[0][3]) == "46.1 ± 0.2"  # the paper's ImageNet-9
     assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)
@@ -120,14 +130,24 @@ def test_stand_ins_are_named_as_what_they_are(tmp_path):
 
 def test_ablation_averages_test_sets_by_seed(tmp_path):
     recipe = RECIPES["ablation"]
-    found = Found(recipe, scope_of(recipe), tmp_path)
-    invent(found)
-    found = Found(recipe, found.scope, tmp_path)
-    [table] = cook.exhibits(found)
+    results = CellResults(recipe, scope_of(recipe), tmp_path)
+    invent(results)
+    results = CellResults(recipe, results.scope, tmp_path)
+    [table] = cook.outputs(results)
     assert len(table.rows) == (5 + 1) * 4
     over = [("split-cifar100", "clean"), ("split-cifar10", "clean"), ("split-imagenet9", "original")]
-    values = {variant: [np.mean([found.series({"data": data, "method": "gss", "debias": variant}, test, "A_avg")[seed]
-                                 for data, test in over]) for seed in range(3)] for variant in ("fixed", "droptop")}
+    values = {
+        variant: [
+            np.mean(
+                [
+                    results.series({"data": data, "method": "gss", "debias": variant}, test, "A_avg")[seed]
+                    for data, test in over
+                ]
+            )
+            for seed in range(3)
+        ]
+        for variant in ("fixed", "droptop")
+    }
     row = next(row for start, row in zip(table.rows, table.rows[2:]) if start[0] == "GSS")
     assert row[1] == "Fixed Drop"
     assert row[6].mean == pytest.approx(np.mean(values["fixed"]))
@@ -139,8 +159,8 @@ def test_ablation_averages_test_sets_by_seed(tmp_path):
 
 def shown(name, scope, out):
     """The first table of a recipe, of invented results."""
-    invent(Found(RECIPES[name], scope, out))
-    return cook.exhibits(Found(RECIPES[name], scope, out))[0]
+    invent(CellResults(RECIPES[name], scope, out))
+    return cook.outputs(CellResults(RECIPES[name], scope, out))[0]
 
 
 def quotes(table):
@@ -149,12 +169,18 @@ def quotes(table):
     return [row for row in table.rows if any(row[place] not in (None, "") for place in places)]
 
 
-@pytest.mark.parametrize(("name", "methods", "data"), [
-    ("design", ("er",), ("fashion-sticker",)), ("design", ("er",), ("split-cifar10", "split-cifar100")),
-    ("ablation", ("er",), ("split-cifar10",)),
-    ("ablation", ("er", "mir"), ("split-cifar10", "split-tiny-imagenet9")),
-    ("ablation-unbiased", ("er",), ("split-cifar10",)), ("validity", ("er",), ("fashion-sticker",)),
-    ("validity", ("er",), ("split-tiny-imagenet9",))])
+@pytest.mark.parametrize(
+    ("name", "methods", "data"),
+    [
+        ("design", ("er",), ("fashion-sticker",)),
+        ("design", ("er",), ("split-cifar10", "split-cifar100")),
+        ("ablation", ("er",), ("split-cifar10",)),
+        ("ablation", ("er", "mir"), ("split-cifar10", "split-tiny-imagenet9")),
+        ("ablation-unbiased", ("er",), ("split-cifar10",)),
+        ("validity", ("er",), ("fashion-sticker",)),
+        ("validity", ("er",), ("split-tiny-imagenet9",)),
+    ],
+)
 def test_what_the_paper_says_of_something_else_is_not_quoted(name, methods, data, tmp_path):
     table = shown(name, Scope(methods, data, 2), tmp_path)
     assert quotes(table) == []
@@ -166,8 +192,10 @@ def test_a_mean_of_fewer_methods_is_not_held_against_the_papers(tmp_path):
     scope = Scope(("er", "mir"), ("split-cifar100", "split-cifar10", "split-tiny-imagenet9"), 2)
     table = shown("ablation", scope, tmp_path)
     assert len(quotes(table)) == 2 * 4  # either method's rows; not the mean's
-    assert ("Nothing is quoted or judged of the mean of these methods: the paper's is of ER, DER++, MIR, GSS, ASER."
-            in table.notes)
+    assert (
+        "Nothing is quoted or judged of the mean of these methods: the paper's is of ER, DER++, MIR, GSS, ASER."
+        in table.notes
+    )
     assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)
 
 
@@ -179,20 +207,24 @@ def test_each_stream_of_validity_is_quoted_by_itself(tmp_path):
 
 def test_designs_are_worse_in_percent_of_droptop(tmp_path):
     recipe = RECIPES["design"]
-    found = Found(recipe, scope_of(recipe), tmp_path)
-    invent(found)
-    found = Found(recipe, found.scope, tmp_path)
-    [table] = cook.exhibits(found)
-    soft, whole = (mean(found.series({"data": "split-cifar10", "method": "er", "debias": "droptop"} | more, "clean",
-                                     "F_last")).mean for more in ({"mask": "soft"}, {}))
+    results = CellResults(recipe, scope_of(recipe), tmp_path)
+    invent(results)
+    results = CellResults(recipe, results.scope, tmp_path)
+    [table] = cook.outputs(results)
+    soft, whole = (
+        mean(
+            results.series({"data": "split-cifar10", "method": "er", "debias": "droptop"} | more, "clean", "F_last")
+        ).mean
+        for more in ({"mask": "soft"}, {})
+    )
     assert table.rows[1][:3] == ["", "", "F_last"]
     assert table.rows[1][9].value == pytest.approx(100 * (soft - whole) / whole)
 
 
 def test_designs_are_shown_without_the_shortcut_where_there_are_such_sets(tmp_path):
     scope = Scope(("er",), ("fashion-sticker",), 2)
-    invent(Found(RECIPES["design"], scope, tmp_path))
-    biased, unbiased = cook.exhibits(Found(RECIPES["design"], scope, tmp_path))
+    invent(CellResults(RECIPES["design"], scope, tmp_path))
+    biased, unbiased = cook.outputs(CellResults(RECIPES["design"], scope, tmp_path))
     assert "of each seed's mean over: fashion-sticker, biased." in biased.notes[0]
     assert "of each seed's mean over: fashion-sticker, removed, fashion-sticker, random." in unbiased.notes[0]
     assert (biased.suffix, unbiased.suffix) == ("", "unbiased")
@@ -201,13 +233,19 @@ def test_designs_are_shown_without_the_shortcut_where_there_are_such_sets(tmp_pa
 def test_readings_that_are_the_default_have_no_row():
     """CIFAR's stem is 3x3 already; at 64 px it is 7x7/2."""
     recipe = RECIPES["readings"]
-    names = {data: readings.rows_of(Found(recipe, scope_of(recipe), None), data) for data in recipe.data}
+    names = {data: readings.rows_of(CellResults(recipe, scope_of(recipe), None), data) for data in recipe.data}
     assert "ER, stem 3x3" not in names["split-cifar10"]
     assert "ER, stem 7x7/2" not in names["split-tiny-imagenet9"]
     assert "ER, stem 3x3" in names["split-tiny-imagenet9"]
     assert {name for name in names["split-cifar10"] if name.startswith(("GSS", "ASER"))} == {
-        "GSS, as it is", "GSS, separate forward passes", "GSS, separate forward passes, lr 0.2", "GSS, no augmentation",
-        "ASER, as it is", "ASER, separate forward passes", "ASER, no augmentation"}
+        "GSS, as it is",
+        "GSS, separate forward passes",
+        "GSS, separate forward passes, lr 0.2",
+        "GSS, no augmentation",
+        "ASER, as it is",
+        "ASER, separate forward passes",
+        "ASER, no augmentation",
+    }
 
 
 @pytest.mark.parametrize("name", ["readings", "sensitivity"])
@@ -215,14 +253,18 @@ def test_biased_and_unbiased_sets_are_shown(name, tmp_path):
     """Each in a figure or a part of one; whichever cells are there."""
     recipe = RECIPES[name]
     whole = Scope(("er", "derpp"), ("fashion-sticker",), 2)
-    invent(Found(recipe, replace(whole, methods=("derpp",)), tmp_path))
-    found = Found(recipe, whole, tmp_path)
-    files = write(recipe.show(found), Heading("", [], []), tmp_path, name)
+    invent(CellResults(recipe, replace(whole, methods=("derpp",)), tmp_path))
+    results = CellResults(recipe, whole, tmp_path)
+    files = write(recipe.show(results), Heading("", [], []), tmp_path, name)
     page = (tmp_path / f"{name}.md").read_text()
     for test in TESTS["fashion-sticker"]:
         assert page.count(f"| fashion-sticker, {test}") == (1 if name == "readings" else 2)
-    assert re.search(r"\| DER\+\+, as it is \| A_avg .* \d\d\.\d ± \d" if name == "readings" else
-                     r"fashion-sticker, removed, DER\+\+ \| none \|  \| \d\d\.\d ± \d", page)
+    assert re.search(
+        r"\| DER\+\+, as it is \| A_avg .* \d\d\.\d ± \d"
+        if name == "readings"
+        else r"fashion-sticker, removed, DER\+\+ \| none \|  \| \d\d\.\d ± \d",
+        page,
+    )
     suffixes = ("",) if name == "readings" else ("", "-removed", "-random")
     drawn = {f"{name}{suffix}.png" for suffix in suffixes}
     assert {file.name for file in files if file.suffix == ".png"} == drawn
@@ -230,25 +272,36 @@ def test_biased_and_unbiased_sets_are_shown(name, tmp_path):
 
 def test_readings_cover_what_the_paper_leaves_open():
     varied = {name for cell in readings.READINGS.values() for name in cell}
-    assert varied >= {"replay_forward", "attention_norm", "stem", "augment", "probe", "rounding", "shift", "p_counter",
-                      "lr"}
+    assert varied >= {
+        "replay_forward",
+        "attention_norm",
+        "stem",
+        "augment",
+        "probe",
+        "rounding",
+        "shift",
+        "p_counter",
+        "lr",
+    }
 
 
 def test_files_of_a_stream_are_named_alike_whichever_comes_first():
     """So that a later call for some of them does not write over another's."""
-    names = {claims.suffix(Found(RECIPES["maps"], Scope(("er",), data, 2), None), "split-imagenet9:only_fg")
-             for data in (("fashion", "split-imagenet9:only_fg"), ("split-imagenet9:only_fg", "fashion"))}
+    names = {
+        claims.suffix(CellResults(RECIPES["maps"], Scope(("er",), data, 2), None), "split-imagenet9:only_fg")
+        for data in (("fashion", "split-imagenet9:only_fg"), ("split-imagenet9:only_fg", "fashion"))
+    }
     assert names == {"split-imagenet9-only-fg"}
 
 
 def test_arms_are_shown_of_the_seeds_that_both_have(tmp_path):
     recipe, scope = RECIPES["table1"], Scope(("er",), ("fashion",), 3)
-    found = Found(recipe, scope, tmp_path)
-    invent(found)
+    results = CellResults(recipe, scope, tmp_path)
+    invent(results)
     own = {"data": "fashion", "method": "er"}
-    (seed_folder(found.run(own | {"debias": "droptop"}), 1) / "result.json").unlink()
-    [table] = cook.exhibits(Found(recipe, scope, tmp_path))
-    plain = found.series(own | {"debias": "none"}, "clean", "A_avg")
+    (seed_folder(results.run(own | {"debias": "droptop"}), 1) / "result.json").unlink()
+    [table] = cook.outputs(CellResults(recipe, scope, tmp_path))
+    plain = results.series(own | {"debias": "none"}, "clean", "A_avg")
     assert (table.rows[0][6].mean, table.rows[0][6].n) == (pytest.approx((plain[0] + plain[2]) / 2), 2)
     assert paired({1: 2.0}, {}) == ({1: 2.0}, {})
 
@@ -266,8 +319,9 @@ def test_figures_of_series():
 
 def test_a_scopes_options_reach_the_cells_that_have_them():
     scope = Scope(("er",), ("fashion",), 2, options={"gamma": 2.0, "width": 8, "device": "cuda"})
-    plain, debiased = (scope.config({"data": "fashion", "method": "er", "debias": arm, "alpha": 0.8})
-                       for arm in ("none", "droptop"))
+    plain, debiased = (
+        scope.config({"data": "fashion", "method": "er", "debias": arm, "alpha": 0.8}) for arm in ("none", "droptop")
+    )
     assert plain == configure("fashion", "er", "none", width=8, device="cuda", seeds=2)
     assert debiased == configure("fashion", "er", "droptop", width=8, device="cuda", gamma=2.0, alpha=0.8, seeds=2)
 
@@ -275,8 +329,8 @@ def test_a_scopes_options_reach_the_cells_that_have_them():
 def test_recipes_run_what_the_paper_has():
     scope = Scope(("er", "gss", "aser"), ("split-cifar10",), 2)
     [block] = RECIPES["table1"].study(scope)
-    found = {(config.options.method, config.droptop and config.droptop.kappa_0) for config in scope.expand(block)}
-    assert found == {("er", None), ("er", 5.0), ("gss", None), ("gss", 0.5), ("aser", None), ("aser", 0.5)}
+    results = {(config.options.method, config.droptop and config.droptop.kappa_0) for config in scope.expand(block)}
+    assert results == {("er", None), ("er", 5.0), ("gss", None), ("gss", 0.5), ("aser", None), ("aser", 0.5)}
     assert scope.config({"data": "split-cifar10", "method": "gss", "debias": "droptop"}).droptop.kappa_0 == 0.5
     asked = replace(scope, options={"kappa_0": 2.0})
     assert {config.droptop.kappa_0 for config in asked.expand(block) if config.droptop} == {2.0}
@@ -291,5 +345,7 @@ def test_unbiased_sets_cost_no_run_of_their_own():
 
 
 def test_places_are_the_papers():
-    assert all(re.fullmatch(r"(Table|Figure)s? \d.*|Section \d|Beyond the paper|Appendix .*", recipe.place)
-               for recipe in RECIPES.values())
+    assert all(
+        re.fullmatch(r"(Table|Figure)s? \d.*|Section \d|Beyond the paper|Appendix .*", recipe.place)
+        for recipe in RECIPES.values()
+    )

@@ -4,18 +4,47 @@ import io
 import pytest
 
 from droptop.paper import write
-from droptop.paper.exhibits import ITALICS, VERDICT, Column, Difference, Figure, Mean, Percent, Table
-from droptop.results.compare import holm
+from droptop.paper.tables import ITALICS, VERDICT, Column, Difference, Figure, Mean, Percent, Table
+from droptop.results.statistics import holm
 
-COLUMNS = (Column("method", "label"), Column("figure", "label"), Column("none: paper", "quoted"), Column("none: here"),
-           Column("n"), Column("difference"), Column("gain"), Column("verdict", "verdict"))
-TABLE = Table("A title", COLUMNS, [
-    ["ER", "A_avg", Mean(55.4, 0.3), Mean(59.04, 0.41, 20), 20, Difference(1.26, 0.5, 2.0, 0.0004, 20), Percent(2.13),
-     "partly"],
-    ["", "F_last", None, Mean(41.0, None, 1), 1, Difference(-2.0, n=1), Percent(None), ""],
-    ["A_B & 5%", "A_avg", Mean(1.0), Mean(None, None, 0), 0, Difference(0.5, -0.5, 1.5, 0.3, 3), None,
-     "not reproduced"],
-], ["what it means", ITALICS, VERDICT])
+COLUMNS = (
+    Column("method", "label"),
+    Column("figure", "label"),
+    Column("none: paper", "quoted"),
+    Column("none: here"),
+    Column("n"),
+    Column("difference"),
+    Column("gain"),
+    Column("verdict", "verdict"),
+)
+TABLE = Table(
+    "A title",
+    COLUMNS,
+    [
+        [
+            "ER",
+            "A_avg",
+            Mean(55.4, 0.3),
+            Mean(59.04, 0.41, 20),
+            20,
+            Difference(1.26, 0.5, 2.0, 0.0004, 20),
+            Percent(2.13),
+            "partly",
+        ],
+        ["", "F_last", None, Mean(41.0, None, 1), 1, Difference(-2.0, n=1), Percent(None), ""],
+        [
+            "A_B & 5%",
+            "A_avg",
+            Mean(1.0),
+            Mean(None, None, 0),
+            0,
+            Difference(0.5, -0.5, 1.5, 0.3, 3),
+            None,
+            "not reproduced",
+        ],
+    ],
+    ["what it means", ITALICS, VERDICT],
+)
 
 
 def test_markdown():
@@ -24,7 +53,8 @@ def test_markdown():
     assert lines[2:] == [
         "| ER | A_avg | *55.4 ± 0.3* | 59.0 ± 0.4 | 20 | **+1.3 (+0.5 to +2.0), p < 0.001** | 2.1% | partly |",
         "|  | F_last |  | 41.0 | 1 | -2.0 | - |  |",
-        "| A_B & 5% | A_avg | *1.0* | - | 0 | +0.5 (-0.5 to +1.5), p = 0.300 |  | not reproduced |"]
+        "| A_B & 5% | A_avg | *1.0* | - | 0 | +0.5 (-0.5 to +1.5), p = 0.300 |  | not reproduced |",
+    ]
 
 
 def test_csv_has_every_number_in_full_and_every_label():
@@ -63,17 +93,28 @@ def test_files(tmp_path):
         ax.plot([1, 2])
         return figure
 
-    exhibits = [TABLE, Table("Another", COLUMNS[:1], [["ER"]], suffix="other"), Figure("A picture", draw, ["a note"])]
+    outputs = [TABLE, Table("Another", COLUMNS[:1], [["ER"]], suffix="other"), Figure("A picture", draw, ["a note"])]
     heading = write.Heading("Table 1: things", ["droptop paper table1 --out x"], ["Run on a machine."])
-    files = write.write(exhibits, heading, tmp_path, "table1")
-    assert sorted(path.name for path in files) == sorted(path.name for path in tmp_path.iterdir()) == [
-        "table1-other.csv", "table1-other.tex", "table1.csv", "table1.md", "table1.pdf", "table1.png", "table1.tex"]
+    files = write.write(outputs, heading, tmp_path, "table1")
+    assert (
+        sorted(path.name for path in files)
+        == sorted(path.name for path in tmp_path.iterdir())
+        == ["table1-other.csv", "table1-other.tex", "table1.csv", "table1.md", "table1.pdf", "table1.png", "table1.tex"]
+    )
     page = (tmp_path / "table1.md").read_text()
-    order = ["## Table 1", "    droptop paper table1", "Run on a machine", "**A title**", "*Reproduced*", "**Another**",
-             "![A picture](table1.png)", "a note"]
+    order = [
+        "## Table 1",
+        "    droptop paper table1",
+        "Run on a machine",
+        "**A title**",
+        "*Reproduced*",
+        "**Another**",
+        "![A picture](table1.png)",
+        "a note",
+    ]
     assert [page.index(part) for part in order] == sorted(page.index(part) for part in order)
     before = {path: path.read_bytes() for path in files}
-    write.write(exhibits, heading, tmp_path, "table1")
+    write.write(outputs, heading, tmp_path, "table1")
     assert {path: path.read_bytes() for path in files} == before
 
 

@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
-from droptop.checkpoint import write_atomic
-from droptop.config import configure, to_toml
-from droptop.engine.run import arms, begin
-from droptop.engine.train import Interrupted, SeedRun
-from droptop.study.grid import folder_name
+from droptop.runs.config import configure, to_toml
+from droptop.runs.requests import arms, begin
+from droptop.sweeps.grid import folder_name
+from droptop.system.files import write_atomic
+from droptop.training.seed_run import Interrupted, SeedRun
 
 from pictures import EVIL, write_tree
 from toys import QUICK

@@ -18,8 +18,15 @@ from pictures import EVIL
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-         "--disable-sync", "--no-first-run")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="there is no chromium with its chromedriver")
 
@@ -47,24 +54,29 @@ def wait_for(browser, script, seconds=60):
 
 
 def open_at(browser, path, width, scheme):
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                            {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
     browser.get_log("performance")  # what came before
     browser.get(path.as_uri())
     wait_for(browser, "document.documentElement.dataset.drawn")
 
 
-@pytest.mark.parametrize(("kind", "width", "scheme"),
-                         [("comparison", 1280, "light"), ("stopped", 390, "dark"), ("study", 390, "light")])
+@pytest.mark.parametrize(
+    ("kind", "width", "scheme"), [("comparison", 1280, "light"), ("stopped", 390, "dark"), ("study", 390, "light")]
+)
 def test_a_page_of_each_kind(kind, width, scheme, browser, request, tmp_path):
     folder = request.getfixturevalue(kind)
     path, page = write_report(folder, tmp_path / "report.html", "again"), describe(folder, "again")
     open_at(browser, path, width, scheme)
     charts = sum(len(section.charts) for section in (page.answer, *page.sections) if section is not None)
-    drawn = browser.execute_script("return [...document.querySelectorAll('.chart svg')].map(svg => "
-                                   "svg.querySelectorAll('path, text').length)")
+    drawn = browser.execute_script(
+        "return [...document.querySelectorAll('.chart svg')].map(svg => svg.querySelectorAll('path, text').length)"
+    )
     assert len(drawn) == charts
     assert min(drawn) > 5
     inside = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
@@ -74,8 +86,11 @@ def test_a_page_of_each_kind(kind, width, scheme, browser, request, tmp_path):
     assert browser.execute_script("return document.querySelector('h1').textContent") == page.headline
     assert browser.get_log("browser") == []
     asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    places = {event["params"]["request"]["url"].partition(":")[0] for event in asked
-              if event["method"] == "Network.requestWillBeSent"}
+    places = {
+        event["params"]["request"]["url"].partition(":")[0]
+        for event in asked
+        if event["method"] == "Network.requestWillBeSent"
+    }
     assert places <= {"file", "data", "blob"}
     if kind == "stopped":
         assert "taken over" not in browser.title
@@ -92,8 +107,10 @@ def opened(browser, comparison, tmp_path_factory):
 
 
 def pictures(browser):
-    return browser.execute_script("return [...document.querySelectorAll('#cards canvas[data-arm]')].map(canvas => "
-                                  "[canvas.dataset.moment, canvas.toDataURL()])")
+    return browser.execute_script(
+        "return [...document.querySelectorAll('#cards canvas[data-arm]')].map(canvas => "
+        "[canvas.dataset.moment, canvas.toDataURL()])"
+    )
 
 
 def test_the_slider_moves_the_pictures(opened):

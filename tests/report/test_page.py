@@ -23,16 +23,17 @@ from droptop import BadRequest
 from droptop.cli.flags import parse
 from droptop.cli.main import main
 from droptop.cli.report import command as command_of
-from droptop.config import configure, to_toml
-from droptop.engine.run import load, note_environment
-from droptop.results.compare import holm
-from droptop.results.folder import read_result, write_json
-from droptop.results.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
+from droptop.results.statistics import holm
+from droptop.runs.config import configure, to_toml
+from droptop.runs.folder import read_result
+from droptop.runs.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
+from droptop.runs.requests import load, note_environment
+from droptop.system.files import write_json
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from droptop.report.page import looks
+from droptop.report.page import attention as looks
 from droptop.report.page.answer import sentence
 from droptop.report.page.render import describe, environment_of, in_script, render
 from droptop.report.page.serve import Pages, server, version_of
@@ -74,10 +75,15 @@ def test_it_names_every_commit_that_a_run_went_on_with(tmp_path):
     for name in "ab":
         run = tmp_path / name
         run.mkdir()
-        write_json(run / "environment.json", {"versions": {"torch": "1"}, "python": "3", "commit": "first",
-                                              "later": [{"commit": "second"}]})
+        write_json(
+            run / "environment.json",
+            {"versions": {"torch": "1"}, "python": "3", "commit": "first", "later": [{"commit": "second"}]},
+        )
     assert environment_of([tmp_path / "a", tmp_path / "b", tmp_path / "none"]) == {
-        "torch": "1", "python": "3", "commit": "first, second"}
+        "torch": "1",
+        "python": "3",
+        "commit": "first, second",
+    }
 
 
 def test_the_answer_is_the_paired_test(page, results):
@@ -88,19 +94,26 @@ def test_the_answer_is_the_paired_test(page, results):
         oracles.append(test.pvalue)
         assert (row["low"], row["high"]) == pytest.approx(test.confidence_interval())
         assert row["diff"] == pytest.approx(np.mean(debiased) - np.mean(plain))
-        assert row["verdict"] == ("no significant difference" if row["p"] >= 0.05 else
-                                  "better" if row["diff"] > 0 else "worse")
+        assert row["verdict"] == (
+            "no significant difference" if row["p"] >= 0.05 else "better" if row["diff"] > 0 else "worse"
+        )
     assert len(rows) == 3
     assert [row["p"] for row in rows] == pytest.approx(holm(oracles))  # see test_compare.py
     assert page.progress == ""
 
 
-@pytest.mark.parametrize(("words", "text"), [
-    ({"a": "better", "b": "worse", "c": "better", "d": "no significant difference"},
-     "On toys, droptop helps er on a and c, and hurts er on b; no significant difference on d."),
-    ({"a": "no significant difference"}, "No significant difference between er with droptop and without on toys."),
-    ({"a": "one seed: cannot tell"}, "One seed cannot tell whether droptop helps er on toys."),
-    ({"a": "better", "b": "not measured"}, "On toys, droptop helps er on a.")])
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            {"a": "better", "b": "worse", "c": "better", "d": "no significant difference"},
+            "On toys, droptop helps er on a and c, and hurts er on b; no significant difference on d.",
+        ),
+        ({"a": "no significant difference"}, "No significant difference between er with droptop and without on toys."),
+        ({"a": "one seed: cannot tell"}, "One seed cannot tell whether droptop helps er on toys."),
+        ({"a": "better", "b": "not measured"}, "On toys, droptop helps er on a."),
+    ],
+)
 def test_the_answer_in_a_sentence(words, text):
     assert sentence("droptop", "er", "toys", words) == text
 
@@ -112,8 +125,10 @@ def test_accuracy_and_forgetting_are_those_of_the_results(page, results):
     for row in rows_of(section_of(page, "forgetting")):  # of two tasks, the first one's is F_last
         values = [own["tests"][row["test"]]["F_last"] for own in results[row["arm"]]]
         assert row["mean"] == pytest.approx(np.mean(values), abs=1e-3)
-    cells = {(row["test"], row["arm"], row["after"], row["on"]): row["percent"]
-             for row in rows_of(section_of(page, "matrices"))}
+    cells = {
+        (row["test"], row["arm"], row["after"], row["on"]): row["percent"]
+        for row in rows_of(section_of(page, "matrices"))
+    }
     assert len(cells) == 3 * 2 * 3
     for (test, arm, after, on), percent in cells.items():
         values = [own["tests"][test]["matrix"][after - 1][on - 1] for own in results[arm]]
@@ -128,7 +143,8 @@ def test_confusion_is_of_all_seeds_after_the_last_task(page, comparison):
     counts = counts[:4, :4]
     assert [row["count"] for row in rows] == counts.flatten().tolist()
     assert [row["percent"] for row in rows] == pytest.approx(
-        (100 * counts / counts.sum(1, keepdims=True)).flatten(), abs=0.06)
+        (100 * counts / counts.sum(1, keepdims=True)).flatten(), abs=0.06
+    )
     assert [row["true"] for row in rows[::4]] == last[0].classes[:4]
 
 
@@ -137,8 +153,11 @@ def test_kappa_is_followed_through_its_decisions(page, comparison):
     classes = read_result(comparison / "droptop", 0)["classes"]
     rows = rows_of(section_of(page, "kappa"))
     decided = {(row["class"], row["step"]): row["kappa"] for row in rows if row["decision"]}
-    assert decided == {(classes[int(group)], line["step"]): pytest.approx(value, abs=1e-4)
-                       for line in lines for group, value in line.get("kappa", {}).items()}
+    assert decided == {
+        (classes[int(group)], line["step"]): pytest.approx(value, abs=1e-4)
+        for line in lines
+        for group, value in line.get("kappa", {}).items()
+    }
     for name in classes[:4]:
         own = [row for row in rows if row["class"] == name]
         assert [row["until"] for row in own] == [row["step"] for row in own[1:]] + [6]
@@ -170,7 +189,7 @@ def test_attention_on_the_shortcut(page, comparison):
     for row, moment in zip(rows, maps.moments, strict=True):
         shares = []
         for attention, shortcut in zip(moment.attention, maps.shortcut):
-            top = sorted(range(cells), key=lambda cell: -attention.flat[cell])[:round(0.05 * cells)]
+            top = sorted(range(cells), key=lambda cell: -attention.flat[cell])[: round(0.05 * cells)]
             shares.append(np.mean([shortcut.flat[cell] for cell in top]))
         assert row["percent"] == pytest.approx(100 * np.mean(shares), abs=1e-3)
 
@@ -227,11 +246,13 @@ def test_results_stand_without_their_metrics(comparison, page, tmp_path, damage)
     assert (again.headline, again.answer, again.tables) == (page.headline, page.answer, page.tables)
     assert again.progress == ""
     assert {section.name: section.rows for section in again.sections} == {  # of the debiased arm, or from results
-        section.name: section.rows for section in page.sections}
+        section.name: section.rows for section in page.sections
+    }
     for path in out.glob("*/seed-*/metrics.jsonl"):
         path.unlink()
     assert {section.name for section in describe(out, "again").sections} == {
-        section.name for section in page.sections} - {"kappa", "shortcut"}
+        section.name for section in page.sections
+    } - {"kappa", "shortcut"}
 
 
 def test_a_large_run_stays_small(tmp_path):
@@ -249,14 +270,28 @@ def test_a_large_run_stays_small(tmp_path):
     write_record(seed / "maps", "images", {"images": images, "labels": torch.arange(8)}, {"names": classes[:8]})
     with (seed / "metrics.jsonl").open("w") as file:
         for step in range(1, steps + 1):
-            line = {"step": step, "task": (step - 1) // 16, "loss": 1.0, "dropped": {"share": 0.5, "chance": 0.1},
-                    "kappa": {str(group): random.uniform(1, 5) for group in range(100)}}
+            line = {
+                "step": step,
+                "task": (step - 1) // 16,
+                "loss": 1.0,
+                "dropped": {"share": 0.5, "chance": 0.1},
+                "kappa": {str(group): random.uniform(1, 5) for group in range(100)},
+            }
             if step % 16 == 0:
                 line |= {"task_end": True, "eval": {f"set {n}": tally for n in range(9)}}
             file.write(json.dumps(line) + "\n")
     matrix = [[50.0] * 50] * 50
-    write_json(seed / "result.json", {"classes": classes, "tasks": tasks, "tests": {
-        f"set {n}": {"A_avg": 1.0, "A_last": 1.0, "F_last": 0.0, "A": [1.0] * 50, "matrix": matrix} for n in range(9)}})
+    write_json(
+        seed / "result.json",
+        {
+            "classes": classes,
+            "tasks": tasks,
+            "tests": {
+                f"set {n}": {"A_avg": 1.0, "A_last": 1.0, "F_last": 0.0, "A": [1.0] * 50, "matrix": matrix}
+                for n in range(9)
+            },
+        },
+    )
     page = describe(tmp_path, "again")
     assert len(render(page).encode()) < 3e6
     told = " ".join(page.notes)
@@ -312,9 +347,14 @@ def test_pages_follow_the_folder(tmp_path, monkeypatch):
 
 
 def test_watch_serves_until_it_is_interrupted(stopped):
-    process = subprocess.Popen(command("report", stopped, "--watch"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env=environment(),
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    process = subprocess.Popen(
+        command("report", stopped, "--watch"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     told = process.stdout.readline()
     address = told.split()[2]
     html = urllib.request.urlopen(address, timeout=30).read().decode()
@@ -337,9 +377,16 @@ def test_the_command_writes_a_file(comparison, tmp_path, capsys, monkeypatch):
     assert 500_000 < (tmp_path / "page.html").stat().st_size < 3e6
 
 
-@pytest.mark.parametrize(("args", "word"), [
-    (["nowhere"], "is not a folder"), (["."], "config.toml"), ([".", "--port", "80"], "--port"),
-    ([".", "--watch", "--out", "x.html"], "--out"), ([], "FOLDER")])
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["nowhere"], "is not a folder"),
+        (["."], "config.toml"),
+        ([".", "--port", "80"], "--port"),
+        ([".", "--watch", "--out", "x.html"], "--out"),
+        ([], "FOLDER"),
+    ],
+)
 def test_what_cannot_be_met(args, word, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["report", *args]) == 2

@@ -9,9 +9,11 @@ def tally(correct, n):
     return {"n": n, "correct": correct}
 
 
-AFTER = [{"all": tally([9, 7, 0, 0, 0, 0], [10, 10, 0, 0, 0, 0])},
-         {"all": tally([5, 7, 8, 10, 0, 0], [10, 10, 10, 10, 0, 0])},
-         {"all": tally([6, 2, 3, 5, 9, 9], [10, 10, 10, 10, 10, 10])}]
+AFTER = [
+    {"all": tally([9, 7, 0, 0, 0, 0], [10, 10, 0, 0, 0, 0])},
+    {"all": tally([5, 7, 8, 10, 0, 0], [10, 10, 10, 10, 0, 0])},
+    {"all": tally([6, 2, 3, 5, 9, 9], [10, 10, 10, 10, 10, 10])},
+]
 
 
 def test_the_papers_formulas_by_hand():
@@ -45,9 +47,11 @@ def test_groups():
 
 def test_where_tasks_blur_a_matrix_has_only_what_its_tasks_have_shown():
     """After task 1 all classes but 0 and 1 have been seen; 2 and 3 count in A_1 but not in the matrix."""
-    after = [{"all": tally([0, 0, 5, 5, 0, 0], [0, 0, 10, 10, 0, 0])},
-             {"all": tally([0, 4, 8, 8, 1, 0], [0, 10, 10, 10, 10, 0])},
-             {"all": tally([3, 3, 7, 9, 1, 9], [10, 10, 10, 10, 10, 10])}]
+    after = [
+        {"all": tally([0, 0, 5, 5, 0, 0], [0, 0, 10, 10, 0, 0])},
+        {"all": tally([0, 4, 8, 8, 1, 0], [0, 10, 10, 10, 10, 0])},
+        {"all": tally([3, 3, 7, 9, 1, 9], [10, 10, 10, 10, 10, 10])},
+    ]
     assert accuracy_matrix(after, TASKS) == [[None, None, None], [40, 80, None], [30, 80, 50]]
     figures = metrics(after, TASKS)
     assert figures["A_avg"] == pytest.approx((50 + 21 / 0.4 + 32 / 0.6) / 3)

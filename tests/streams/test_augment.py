@@ -24,7 +24,7 @@ def test_resizing_against_a_crop_at_a_time(height, width):
     resized = resize_boxes(x, boxes, mirror)
     for image, box, flipped, result in zip(x, boxes.int().T.tolist(), mirror, resized):
         top, left, h, w = box
-        crop = image[None, :, top:top + h, left:left + w]
+        crop = image[None, :, top : top + h, left : left + w]
         expected = F.interpolate(crop, (height, width), mode="bilinear", align_corners=False)[0]
         torch.testing.assert_close(result, expected.flip(-1) if flipped else expected, atol=2e-5, rtol=0)
 
@@ -45,8 +45,9 @@ def test_a_box_that_is_the_whole_image_changes_nothing():
         whole = torch.tensor([[0.0], [0.0], [side], [side]]).expand(4, 4)
         assert torch.equal(resize_boxes(x, whole, torch.zeros(4, dtype=torch.bool)), x)
         assert torch.equal(resize_boxes(x, whole, torch.ones(4, dtype=torch.bool)), x.flip(-1))
-        torch.testing.assert_close(resize_boxes(x.float(), whole, torch.zeros(4, dtype=torch.bool)), x.float(),
-                                   atol=0.02, rtol=0)
+        torch.testing.assert_close(
+            resize_boxes(x.float(), whole, torch.zeros(4, dtype=torch.bool)), x.float(), atol=0.02, rtol=0
+        )
 
 
 def slow_box(height, width, area, source):
@@ -71,8 +72,12 @@ def test_boxes_are_distributed_as_torchvisions(area):
     assert (h >= 1).all()
     assert (top + h <= 64).all()
     assert (left + w <= 64).all()
-    for figure in (lambda b: b[:, 2] * b[:, 3], lambda b: (b[:, 3] / b[:, 2]).log(), lambda b: b[:, 0],
-                   lambda b: b[:, 1] / (65 - b[:, 3])):
+    for figure in (
+        lambda b: b[:, 2] * b[:, 3],
+        lambda b: (b[:, 3] / b[:, 2]).log(),
+        lambda b: b[:, 0],
+        lambda b: b[:, 1] / (65 - b[:, 3]),
+    ):
         assert stats.ks_2samp(figure(slow), figure(fast)).pvalue > 1e-3
 
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from droptop import BadRequest, make_stream
+from droptop.data.root import data_root
 from droptop.streams import STREAMS, cifar
-from droptop.streams.root import data_root
 
 from formats import cifar_rows, python2_pickle, python3_pickle, write_cifar10, write_cifar100
 
@@ -65,27 +65,30 @@ def test_read_once_a_process(tmp_path):
     assert again.train.x is first.train.x
 
 
-@pytest.mark.parametrize(("file", "changes", "reason"), [
-    ("data_batch_2", {"data": None}, "has no 'data'"),
-    ("data_batch_2", {"labels": None}, "has no 'labels'"),
-    ("data_batch_2", {"data": [1, 2]}, "'data' is a list instead of a ndarray"),
-    ("data_batch_2", {"labels": "0123"}, "'labels' is a bytes instead of a list"),
-    ("data_batch_2", {"data": cifar_rows([0] * 19)}, "19 x 3072 instead of 20 images x 3072"),
-    ("test_batch", {"data": cifar_rows([0] * 21)}, "21 x 3072 instead of 20 images"),
-    ("data_batch_2", {"data": cifar_rows([0] * 20)[:, :-1].copy()}, "20 x 3071"),
-    ("data_batch_2", {"data": cifar_rows([0] * 20).reshape(20, 3, 1024)}, "20 x 3 x 1024"),
-    ("data_batch_2", {"data": cifar_rows([0] * 20).astype(np.float32)}, "float32 instead of uint8"),
-    ("data_batch_2", {"labels": list(range(10))}, "10 labels of 20 images"),
-    ("data_batch_2", {"labels": [*range(10), *range(1, 11)]}, "image 19 is 10 instead of a number from 0 to 9"),
-    ("data_batch_2", {"labels": [-1] * 20}, "image 0 is -1"),
-    ("data_batch_2", {"labels": ["cat"] * 20}, "image 0 is a bytes"),
-    ("test_batch", {"labels": [0] * 20}, "no image of class automobile"),
-    ("batches.meta", {"label_names": None}, "has no 'label_names'"),
-    ("batches.meta", {"label_names": ["cat"] * 10}, "1 different names in a list of 10 instead of 10 classes"),
-    ("batches.meta", {"label_names": list("abcdefghi")}, "9 different names"),
-    ("batches.meta", {"label_names": [*"abcdefghi", 7]}, "no name of a class"),
-    ("batches.meta", {"label_names": [*"abcdefghi", "\x1b[2J"]}, "no name of a class"),
-])
+@pytest.mark.parametrize(
+    ("file", "changes", "reason"),
+    [
+        ("data_batch_2", {"data": None}, "has no 'data'"),
+        ("data_batch_2", {"labels": None}, "has no 'labels'"),
+        ("data_batch_2", {"data": [1, 2]}, "'data' is a list instead of a ndarray"),
+        ("data_batch_2", {"labels": "0123"}, "'labels' is a bytes instead of a list"),
+        ("data_batch_2", {"data": cifar_rows([0] * 19)}, "19 x 3072 instead of 20 images x 3072"),
+        ("test_batch", {"data": cifar_rows([0] * 21)}, "21 x 3072 instead of 20 images"),
+        ("data_batch_2", {"data": cifar_rows([0] * 20)[:, :-1].copy()}, "20 x 3071"),
+        ("data_batch_2", {"data": cifar_rows([0] * 20).reshape(20, 3, 1024)}, "20 x 3 x 1024"),
+        ("data_batch_2", {"data": cifar_rows([0] * 20).astype(np.float32)}, "float32 instead of uint8"),
+        ("data_batch_2", {"labels": list(range(10))}, "10 labels of 20 images"),
+        ("data_batch_2", {"labels": [*range(10), *range(1, 11)]}, "image 19 is 10 instead of a number from 0 to 9"),
+        ("data_batch_2", {"labels": [-1] * 20}, "image 0 is -1"),
+        ("data_batch_2", {"labels": ["cat"] * 20}, "image 0 is a bytes"),
+        ("test_batch", {"labels": [0] * 20}, "no image of class automobile"),
+        ("batches.meta", {"label_names": None}, "has no 'label_names'"),
+        ("batches.meta", {"label_names": ["cat"] * 10}, "1 different names in a list of 10 instead of 10 classes"),
+        ("batches.meta", {"label_names": list("abcdefghi")}, "9 different names"),
+        ("batches.meta", {"label_names": [*"abcdefghi", 7]}, "no name of a class"),
+        ("batches.meta", {"label_names": [*"abcdefghi", "\x1b[2J"]}, "no name of a class"),
+    ],
+)
 def test_refuses(tmp_path, file, changes, reason):
     path = write_cifar10(tmp_path) / file
     rewrite(path, **changes)
@@ -114,8 +117,10 @@ def test_refuses_absent_and_damaged_files(tmp_path, name):
 
 
 def test_says_how_to_get_it(tmp_path, monkeypatch):
-    with pytest.raises(BadRequest, match=f"CIFAR-100 .*{tmp_path}/cifar-100-python; `droptop data download cifar100 "
-                                         f"--root {tmp_path}` fetches it"):
+    with pytest.raises(
+        BadRequest,
+        match=f"CIFAR-100 .*{tmp_path}/cifar-100-python; `droptop data download cifar100 --root {tmp_path}` fetches it",
+    ):
         make_stream("split-cifar100", root=tmp_path)
     (tmp_path / "cifar-10-python.tar.gz").touch()
     monkeypatch.setenv("DROPTOP_DATA", str(tmp_path))

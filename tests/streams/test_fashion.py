@@ -7,8 +7,12 @@ from droptop import make_stream
 from droptop.streams.augment import crop_flip
 from droptop.streams.shortcuts import CUES, palette
 
-TESTS = {"fashion": ["clean"], "fashion-sticker": ["biased", "removed", "random"],
-         "fashion-background": ["biased", "removed", "random"], "fashion-colour": ["biased", "plain", "random"]}
+TESTS = {
+    "fashion": ["clean"],
+    "fashion-sticker": ["biased", "removed", "random"],
+    "fashion-background": ["biased", "removed", "random"],
+    "fashion-colour": ["biased", "plain", "random"],
+}
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -25,8 +29,10 @@ def test_shapes_and_balance(name):
 def test_deterministic_in_the_seed(name):
     def digest(seed):
         stream = make_stream(name, seed)
-        return [hashlib.sha256(x.numpy().tobytes()).hexdigest() for x in
-                (stream.train.x, *(test.x for test in stream.tests.values()), stream.order[0])]
+        return [
+            hashlib.sha256(x.numpy().tobytes()).hexdigest()
+            for x in (stream.train.x, *(test.x for test in stream.tests.values()), stream.order[0])
+        ]
 
     assert digest(1) == digest(1)
     assert digest(1)[-1] != digest(2)[-1]
@@ -101,8 +107,13 @@ def test_crop_flip_against_a_slow_loop():
     padded = torch.nn.functional.pad(x, (2, 2, 2, 2))
     seen = set()
     for image, source in zip(augmented, padded):
-        candidates = {(i, j, mirror): (crop.flip(-1) if mirror else crop) for i in range(5) for j in range(5)
-                      for crop in [source[:, i:i + 6, j:j + 5]] for mirror in (False, True)}
+        candidates = {
+            (i, j, mirror): (crop.flip(-1) if mirror else crop)
+            for i in range(5)
+            for j in range(5)
+            for crop in [source[:, i : i + 6, j : j + 5]]
+            for mirror in (False, True)
+        }
         found = [key for key, crop in candidates.items() if torch.equal(crop, image)]
         assert found
         seen.add(found[0])

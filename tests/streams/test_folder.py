@@ -5,9 +5,9 @@ import torch
 from droptop import BadRequest, Samples, make_learner, make_stream
 from droptop.cli import main
 from droptop.cli.flags import parse
+from droptop.data.image_store import Stored
+from droptop.data.variants import VARIANTS
 from droptop.streams import folder
-from droptop.streams.stored import Stored
-from droptop.streams.variants import VARIANTS
 
 from pictures import picture, pixels, save, write_tree
 from toys import feed
@@ -48,8 +48,10 @@ def test_masks_make_test_sets(tmp_path):
     original, front, rest = (stream.tests[name].x for name in ("original", "only_fg", "no_fg"))
     assert torch.equal(front + rest, original)
     assert folder.check(str(tree)).splitlines() == [
-        "training: 4 images decode (a 2, b 2)", "test: 4 images decode (a 2, b 2)",
-        "test masks: 4 masks fit their images"]
+        "training: 4 images decode (a 2, b 2)",
+        "test: 4 images decode (a 2, b 2)",
+        "test masks: 4 masks fit their images",
+    ]
     (tree / "masks/test/b/1.png").unlink()
     with pytest.raises(BadRequest, match=r"test/b/1\.png has no mask"):
         make_stream(f"folder:{tree}", **SMALL)
@@ -63,7 +65,9 @@ def test_further_test_sets(plain_tree):
     assert np.array_equal(stream.tests["no-logo"].x[3].permute(1, 2, 0), pixels(plain_tree / "test-no-logo/b/0.png"))
     assert stream.tests["no-logo"].y.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
     assert folder.check(str(plain_tree)).splitlines()[2:] == [
-        "drawn: 5 images decode (a 1, b 1, c 1, d 1, e 1)", "no-logo: 15 images decode (a 3, b 3, c 3, d 3, e 3)"]
+        "drawn: 5 images decode (a 1, b 1, c 1, d 1, e 1)",
+        "no-logo: 15 images decode (a 3, b 3, c 3, d 3, e 3)",
+    ]
     assert folder.where(str(plain_tree)).endswith("20 + 10 + 5 + 15 images of 5 classes")
     (plain_tree / "test-drawn/e").rename(plain_tree / "test-drawn/f")
     with pytest.raises(BadRequest, match=r"test-drawn have different classes: e only in .*train; f only in"):
@@ -76,8 +80,10 @@ def test_further_test_sets(plain_tree):
 
 def test_memory_is_for_training_images_first(plain_tree):
     sizes = {"image_size": 128, "batch": 2}  # 0.94 MiB to train on, 0.47 to test on
-    kinds = [tuple(type(part) for part in (stream.train, stream.tests["test"])) for stream in
-             (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (0, 1, 2))]
+    kinds = [
+        tuple(type(part) for part in (stream.train, stream.tests["test"]))
+        for stream in (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (0, 1, 2))
+    ]
     assert kinds == [(Stored, Stored), (Samples, Stored), (Samples, Samples)]
     memory, disk = (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (2, 0))
     for ours, theirs in zip(memory, disk, strict=True):
@@ -110,8 +116,30 @@ def test_home_is_known_by_its_sign(plain_tree, monkeypatch):
 def test_a_run_goes_on_with_the_images_it_began_with_or_not_at_all(plain_tree, tmp_path, monkeypatch, capsys):
     run, config = tmp_path / "run", tmp_path / "run/config.toml"
     monkeypatch.chdir(tmp_path)
-    assert main(["run", "--data", "folder:tree", "--debias", "none", "--image-size", "12", "--batch", "2", "--width",
-                 "4", "--maps", "0", "--seeds", "1", "--out", "run"]) == 0
+    assert (
+        main(
+            [
+                "run",
+                "--data",
+                "folder:tree",
+                "--debias",
+                "none",
+                "--image-size",
+                "12",
+                "--batch",
+                "2",
+                "--width",
+                "4",
+                "--maps",
+                "0",
+                "--seeds",
+                "1",
+                "--out",
+                "run",
+            ]
+        )
+        == 0
+    )
     assert f'data = "folder:{plain_tree}"' in config.read_text()  # from whatever folder it goes on
     before = config.read_bytes()
     plain_tree.rename(tmp_path / "gone")

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from droptop import BadRequest, make_stream
-from droptop.config import configure
+from droptop.data.variant_folders import write_variants
+from droptop.data.variants import VARIANTS
 from droptop.errors import Damaged
+from droptop.runs.config import configure
 from droptop.streams import imagenet9
 from droptop.streams.imagenet9 import FOLDERS, IMAGENET9, TESTS, TINY
-from droptop.streams.variant_folders import write_variants
-from droptop.streams.variants import VARIANTS
 
 from pictures import pixels, write_tree
 
@@ -32,7 +32,11 @@ def tiny(root, variant="", **options):
 def test_four_tasks_without_primates(root):
     stream = tiny(root)
     assert [tuple(stream.spec.classes[label] for label in task) for task in stream.tasks] == [
-        ("dog", "bird"), ("vehicle", "reptile"), ("carnivore", "insect"), ("instrument", "fish")]
+        ("dog", "bird"),
+        ("vehicle", "reptile"),
+        ("carnivore", "insect"),
+        ("instrument", "fish"),
+    ]
     assert (len(stream.train), stream.train.y.tolist()) == (16, [label for label in range(8) for _ in range(2)])
     home = root / "tiny-in9/original"
     for row, name in ((0, "train/00_dog/0"), (13, "train/06_instrument/1"), (14, "train/08_fish/0")):
@@ -144,9 +148,12 @@ def test_check(root):
         TINY.check(root)
     named = [re.match(rf"{home}/(\S+) (does not decode|has no mask)", reason) for reason in error.value.reasons]
     assert [(found[1], found[2]) for found in named] == [
-        ("original/train/01_bird/0.png", "does not decode"), ("masks/train/08_fish/1.png", "does not decode"),
-        ("original/val/00_dog/0.png", "does not decode"), ("original/val/02_vehicle/0.png", "has no mask"),
-        ("masks/val/04_carnivore/1.png", "does not decode")]
+        ("original/train/01_bird/0.png", "does not decode"),
+        ("masks/train/08_fish/1.png", "does not decode"),
+        ("original/val/00_dog/0.png", "does not decode"),
+        ("original/val/02_vehicle/0.png", "has no mask"),
+        ("masks/val/04_carnivore/1.png", "does not decode"),
+    ]
     with pytest.raises(BadRequest, match="is not on this disk"):
         IMAGENET9.check(root)
 

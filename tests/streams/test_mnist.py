@@ -5,8 +5,8 @@ from PIL import ImageColor
 
 from droptop import BadRequest, make_stream
 from droptop.cli.flags import parse
-from droptop.config import to_toml
 from droptop.errors import Damaged
+from droptop.runs.config import to_toml
 from droptop.streams import STREAMS, mnist
 from droptop.streams.colours import ColourConfig
 
@@ -85,8 +85,10 @@ def test_deterministic_in_the_seed(root):
     assert not torch.equal(one.tests["random"].x, two.tests["random"].x)
 
 
-@pytest.mark.parametrize("colours", ["red", "red," * 9 + "#ff0000", "red," * 9 + "greenish", "red," * 9 + "#ff00000f",
-                                     "red," * 10 + "blue", ""])
+@pytest.mark.parametrize(
+    "colours",
+    ["red", "red," * 9 + "#ff0000", "red," * 9 + "greenish", "red," * 9 + "#ff00000f", "red," * 10 + "blue", ""],
+)
 def test_refuses_colours(colours):
     with pytest.raises(BadRequest, match="--colours takes ten colours"):
         STREAMS["biased-mnist"].config(colours=colours)
@@ -96,13 +98,20 @@ def test_the_paper_s_settings_but_for_the_learning_rate():
     assert STREAMS["biased-mnist"].preset == {"width": 64, "stem": "3x3", "lr": 0.05, "memory": 200, "augment": "none"}
 
 
-@pytest.mark.parametrize(("file", "data", "reason"), [
-    ("train-images-idx3-ubyte", idx_bytes(np.zeros((TRAIN - 1, 28, 28), np.uint8)), "3,999 x 28 x 28 numbers instead"),
-    ("t10k-labels-idx1-ubyte", idx_bytes(np.zeros(TEST + 1, np.uint8)), "2,001 numbers instead of 2,000"),
-    ("train-labels-idx1-ubyte", idx_bytes((np.arange(TRAIN) % 11).astype(np.uint8)), "image 10 is 10 instead of"),
-    ("t10k-labels-idx1-ubyte", idx_bytes((np.arange(TEST) % 9).astype(np.uint8)), "no image of class 9"),
-    ("t10k-labels-idx1-ubyte", b"<html>", "no idx file"),
-])
+@pytest.mark.parametrize(
+    ("file", "data", "reason"),
+    [
+        (
+            "train-images-idx3-ubyte",
+            idx_bytes(np.zeros((TRAIN - 1, 28, 28), np.uint8)),
+            "3,999 x 28 x 28 numbers instead",
+        ),
+        ("t10k-labels-idx1-ubyte", idx_bytes(np.zeros(TEST + 1, np.uint8)), "2,001 numbers instead of 2,000"),
+        ("train-labels-idx1-ubyte", idx_bytes((np.arange(TRAIN) % 11).astype(np.uint8)), "image 10 is 10 instead of"),
+        ("t10k-labels-idx1-ubyte", idx_bytes((np.arange(TEST) % 9).astype(np.uint8)), "no image of class 9"),
+        ("t10k-labels-idx1-ubyte", b"<html>", "no idx file"),
+    ],
+)
 def test_refuses(root, file, data, reason):
     (root / "MNIST/raw" / file).write_bytes(data)
     with pytest.raises(BadRequest, match=reason) as error:
@@ -130,7 +139,10 @@ def test_check(root):
     with pytest.raises(Damaged) as error:
         mnist.check(root, lambda *step: None)
     assert [reason.partition("-ubyte ")[0].rpartition("/")[2] for reason in error.value.reasons] == [
-        "train-images-idx3", "train-labels-idx1", "t10k-labels-idx1"]
+        "train-images-idx3",
+        "train-labels-idx1",
+        "t10k-labels-idx1",
+    ]
 
 
 def test_colours_on_the_command_line(tmp_path):

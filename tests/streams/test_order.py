@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from droptop import BadRequest, Samples, Spec, Stream, StreamConfig, configure, make_stream
-from droptop.engine.build import build_stream
 from droptop.rng import generator
+from droptop.runs.build import build_stream
 from droptop.streams import Position
 from droptop.streams.order import blurred, long_tailed, noisy_labels
 
@@ -40,7 +40,7 @@ def test_the_default_order_is_the_plain_formula(options, limit):
         if options.get("class_order") == "random":
             order = torch.randperm(6, generator=generator(seed, "classes")).tolist()
         size = 6 // stream.config.tasks
-        assert stream.tasks == tuple(tuple(order[i:i + size]) for i in range(0, 6, size))
+        assert stream.tasks == tuple(tuple(order[i : i + size]) for i in range(0, 6, size))
         for task, classes in enumerate(stream.tasks):
             rows = torch.isin(stream.train.y, torch.tensor(classes)).nonzero()[:, 0]
             expected = rows[torch.randperm(len(rows), generator=generator(seed, "order", task))][:limit]
@@ -82,10 +82,19 @@ def test_classes_not_named_are_left_out_of_training():
     assert stream.spec.classes == NAMES
 
 
-@pytest.mark.parametrize(("split", "complaint"), [
-    ("dog,dog/ant", "every class once, not dog twice"), ("dog,ant/3", "every class once, not dog twice"),
-    ("dog,cow/ant", "ant, bee, cat, dog, eel, fox.*not cow"), ("dog//ant", "not an empty name"),
-    ("dog,ant/", "not an empty name"), ("", "not an empty name"), ("6", "not 6"), ("-1", "not -1")])
+@pytest.mark.parametrize(
+    ("split", "complaint"),
+    [
+        ("dog,dog/ant", "every class once, not dog twice"),
+        ("dog,ant/3", "every class once, not dog twice"),
+        ("dog,cow/ant", "ant, bee, cat, dog, eel, fox.*not cow"),
+        ("dog//ant", "not an empty name"),
+        ("dog,ant/", "not an empty name"),
+        ("", "not an empty name"),
+        ("6", "not 6"),
+        ("-1", "not -1"),
+    ],
+)
 def test_splits_that_cannot_be(split, complaint):
     with pytest.raises(BadRequest, match=f"^--split takes {'.*' if complaint[0] != 'e' else ''}{complaint}"):
         toy_stream(split=split)
@@ -207,12 +216,14 @@ def test_noise_in_a_source_that_is_no_tensor():
 def test_noise_goes_with_the_other_options():
     plain, stream = (toy_stream(2, limit=60, imbalance=3, blurry=20, label_noise=n, drop_last=False) for n in (0, 25))
     assert arrived(plain) == arrived(stream)
-    wrong = (stream.labels != stream.train.y)
+    wrong = stream.labels != stream.train.y
     assert wrong.sum() == sum(round(0.25 * len(rows)) for rows in stream.own)
     assert wrong[arrived(stream)].sum() == wrong.sum()  # all of it arrives
-    whole, rest = list(stream), list(toy_stream(2, limit=60, imbalance=3, blurry=20, label_noise=25, drop_last=False)
-                                     .batches(Position(1, 2)))  # as a run resumes
-    assert all(torch.equal(a.x, b.x) and torch.equal(a.y, b.y) for a, b in zip(whole[-len(rest):], rest, strict=True))
+    whole, rest = (
+        list(stream),
+        list(toy_stream(2, limit=60, imbalance=3, blurry=20, label_noise=25, drop_last=False).batches(Position(1, 2))),
+    )  # as a run resumes
+    assert all(torch.equal(a.x, b.x) and torch.equal(a.y, b.y) for a, b in zip(whole[-len(rest) :], rest, strict=True))
     own = {c: set(classes) for classes in stream.tasks for c in classes}
     assert all(told in own[true] for told, true in zip(stream.labels.tolist(), stream.train.y.tolist()))
 
@@ -225,8 +236,17 @@ def test_extreme_noise():
     assert torch.equal(noisy_labels(y, [torch.arange(3)], ((0,),), 100.0, 0), y)
 
 
-@pytest.mark.parametrize(("option", "wrong"), [("imbalance", 0.5), ("imbalance", float("nan")), ("label_noise", -1),
-                                               ("label_noise", 101), ("blurry", 100.5), ("blurry", float("nan"))])
+@pytest.mark.parametrize(
+    ("option", "wrong"),
+    [
+        ("imbalance", 0.5),
+        ("imbalance", float("nan")),
+        ("label_noise", -1),
+        ("label_noise", 101),
+        ("blurry", 100.5),
+        ("blurry", float("nan")),
+    ],
+)
 def test_impossible_values(option, wrong):
     with pytest.raises(BadRequest, match=f"--{option.replace('_', '-')} takes"):
         toy_stream(**{option: wrong})
@@ -236,8 +256,10 @@ def test_impossible_values(option, wrong):
 
 
 def test_what_is_held_out_is_tested_on_and_never_learned():
-    streams = [toy_stream(seed, hold_out=20, imbalance=imbalance, drop_last=False) for seed, imbalance in
-               ((0, 1), (1, 1), (2, 8))]
+    streams = [
+        toy_stream(seed, hold_out=20, imbalance=imbalance, drop_last=False)
+        for seed, imbalance in ((0, 1), (1, 1), (2, 8))
+    ]
     for stream in streams:
         [(name, held)] = stream.tests.items()
         assert name == "held-out"

@@ -41,7 +41,7 @@ def test_order_depends_on_the_seed_alone():
 @pytest.mark.parametrize("start", [Position(0, 3), Position(1, 0), Position(2, 4), Position(3, 0)])
 def test_starts_anywhere(start):
     stream = toy_stream()
-    assert numbers(stream, start) == numbers(stream)[5 * start.task + start.batch:]
+    assert numbers(stream, start) == numbers(stream)[5 * start.task + start.batch :]
 
 
 def test_limit_takes_the_first_of_the_shuffled():

@@ -12,14 +12,24 @@ import pytest
 import droptop
 from droptop import BadRequest, api
 from droptop.cli import main
-from droptop.config import configure
-from droptop.engine.train import Interrupted, SeedRun
 from droptop.results.metrics import accuracy
+from droptop.runs.config import configure
+from droptop.training.seed_run import Interrupted, SeedRun
 
 from toys import QUICK
 
-OPTIONS = QUICK | {"limit": 64, "batch": 8, "width": 4, "split": "0,1/2,3", "memory": 20, "memory_batch": 8, "seeds": 1,
-                   "eval_every": 6, "kappa_0": 2.0, "significance": 0.49}
+OPTIONS = QUICK | {
+    "limit": 64,
+    "batch": 8,
+    "width": 4,
+    "split": "0,1/2,3",
+    "memory": 20,
+    "memory_batch": 8,
+    "seeds": 1,
+    "eval_every": 6,
+    "kappa_0": 2.0,
+    "significance": 0.49,
+}
 
 
 class Recorder(droptop.Tracker):
@@ -96,7 +106,9 @@ def test_a_run_does_not_notice(followed, tmp_path):
     for name in ("metrics.jsonl", "result.json"):
         assert (alone / name).read_bytes() == (followed / name).read_bytes()
     assert sorted(path.name for path in followed.iterdir() if not (alone / path.name).exists()) == [
-        "scalars.csv", "tensorboard"]
+        "scalars.csv",
+        "tensorboard",
+    ]
     logged, plain = (configure("fashion", log=log) for log in ("csv", None))
     assert logged.fingerprint() == plain.fingerprint()
 
@@ -120,8 +132,9 @@ def test_csv_is_what_the_metrics_say(followed, lines):
     assert moved
     classes = json.loads((followed / "spec.json").read_text())["classes"]
     for label, name in enumerate(classes):
-        assert found[f"kappa/{name}"] == {0: 2.0} | {step: value for (step, group), value in moved.items()
-                                                     if group == str(label)}
+        assert found[f"kappa/{name}"] == {0: 2.0} | {
+            step: value for (step, group), value in moved.items() if group == str(label)
+        }
 
 
 def test_tensorboard_has_the_same_numbers_and_pictures(followed):
@@ -158,11 +171,17 @@ def test_one_that_fails_is_left_behind(tmp_path, followed):
     assert (folder / "result.json").exists()
 
 
-@pytest.mark.parametrize(("log", "names"), [
-    ("comet", "--log takes some of csv, tensorboard, wandb and MODULE:CLASS, separated by commas, not comet"),
-    ("csv,", "not an empty name"), ("nowhere:Tracker", "--log nowhere:Tracker: No module named 'nowhere'"),
-    ("pathlib:Path", "a droptop.Tracker, not pathlib:Path"), ("pathlib:Nothing", "no attribute 'Nothing'"),
-    ("wandb", "--log wandb takes the package wandb: pip install 'droptop[wandb]'")])
+@pytest.mark.parametrize(
+    ("log", "names"),
+    [
+        ("comet", "--log takes some of csv, tensorboard, wandb and MODULE:CLASS, separated by commas, not comet"),
+        ("csv,", "not an empty name"),
+        ("nowhere:Tracker", "--log nowhere:Tracker: No module named 'nowhere'"),
+        ("pathlib:Path", "a droptop.Tracker, not pathlib:Path"),
+        ("pathlib:Nothing", "no attribute 'Nothing'"),
+        ("wandb", "--log wandb takes the package wandb: pip install 'droptop[wandb]'"),
+    ],
+)
 def test_what_cannot_follow(log, names, tmp_path, capsys, monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "wandb" else real(name))
@@ -193,8 +212,8 @@ def records(path):
         if (left := 32768 - place % 32768) < 7:
             place += left
             continue
-        _, length, kind = struct.unpack("<IHB", data[place:place + 7])
-        parts += data[place + 7:place + 7 + length]
+        _, length, kind = struct.unpack("<IHB", data[place : place + 7])
+        parts += data[place + 7 : place + 7 + length]
         place += 7 + length
         if kind in (1, 4):  # whole, or the last part of one
             yield wandb_internal_pb2.Record.FromString(parts)

@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.console import Console
 
-from droptop.cli import flags
-from droptop.config import configure
+from droptop.cli import arguments
 from droptop.errors import require
 from droptop.methods import METHODS, find
 from droptop.nets import Precision
 from droptop.nets.resnet import Stem
 from droptop.report import tables
+from droptop.runs.config import configure
 from droptop.streams.augment import Augment
 
 
@@ -63,21 +63,31 @@ class BenchOptions:
         require(self.steps >= 2, "steps", "a number of steps from 2", self.steps)
         require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
         require(self.debias != "none", "debias", "something to compare with none", self.debias)
-        require(all(count.strip().isdigit() and int(count) for count in self.seeds.split(",")), "seeds",
-                "numbers of seeds such as 1,5,10", self.seeds)
+        require(
+            all(count.strip().isdigit() and int(count) for count in self.seeds.split(",")),
+            "seeds",
+            "numbers of seeds such as 1,5,10",
+            self.seeds,
+        )
         require(self.device == "cuda" or self.seeds == "1", "seeds", "1 on a CPU", self.seeds)
         known = ("graphs", "eager") if self.device == "cuda" else ("eager",)
-        require(all(engine in known for engine in self.engines.split(",") if engine), "engines",
-                f"some of {', '.join(known)} on this device", self.engines)
+        require(
+            all(engine in known for engine in self.engines.split(",") if engine),
+            "engines",
+            f"some of {', '.join(known)} on this device",
+            self.engines,
+        )
 
 
 def bench(args: list[str], console: Console) -> int:
     import torch
 
-    from droptop.engine.bench import Engine, baseline, measure
-    from droptop.results.folder import environment, write_json
+    from droptop.bench.runner import Engine
+    from droptop.bench.step_times import baseline, measure
+    from droptop.runs.environment import environment
+    from droptop.system.files import write_json
 
-    options = flags.read(BenchOptions, args, "droptop bench", "milliseconds a step, with and without debiasing")
+    options = arguments.read(BenchOptions, args, "droptop bench", "milliseconds a step, with and without debiasing")
     methods = [name.strip() for name in options.methods.split(",")]
     has: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
     engines = [engine for engine in has if engine in (options.engines or ",".join(has)).split(",")]
@@ -86,8 +96,19 @@ def bench(args: list[str], console: Console) -> int:
     if options.out is not None:
         require(options.out.parent.is_dir(), "out", "a file in an existing folder", options.out)
     torch.set_num_threads(options.threads)
-    passed = ("root", "width", "stem", "weights", "memory", "augment", "probe", "device", "precision", "compile",
-              "threads")
+    passed = (
+        "root",
+        "width",
+        "stem",
+        "weights",
+        "memory",
+        "augment",
+        "probe",
+        "device",
+        "precision",
+        "compile",
+        "threads",
+    )
     chosen = {name: value for name in passed if (value := getattr(options, name)) is not None}
     configure(options.data, "er", options.debias, **chosen)  # refuses what cannot be
     asked = {name: str(value) for name, value in vars(options).items() if value is not None and name != "out"}
@@ -106,8 +127,16 @@ def bench(args: list[str], console: Console) -> int:
 
     if options.baseline:
         tell(baseline(options.data, options.steps, chosen))
-    measure(options.data, methods, options.debias, [int(count) for count in options.seeds.split(",")], engines,
-            options.steps, chosen, tell)
+    measure(
+        options.data,
+        methods,
+        options.debias,
+        [int(count) for count in options.seeds.split(",")],
+        engines,
+        options.steps,
+        chosen,
+        tell,
+    )
     keep()  # again: the last rows have their shares now
     console.print(tables.bench_table(rows, options.data, options.steps))
     return 0

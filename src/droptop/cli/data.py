@@ -10,14 +10,14 @@ from rich.table import Column, Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
-from droptop.cli import flags
+from droptop.cli import arguments
+from droptop.data.download import PACKAGES
+from droptop.data.download import download as fetch
+from droptop.data.root import Missing, data_root
+from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, Damaged, meant, require
-from droptop.report import bars
+from droptop.report import file_progress as bars
 from droptop.streams import FAMILIES, STREAMS, Data, find
-from droptop.streams.download import PACKAGES
-from droptop.streams.download import download as fetch
-from droptop.streams.root import Missing, data_root
-from droptop.streams.variants import VARIANTS
 
 MOST = 20  # files that are named, of those that are damaged
 
@@ -92,7 +92,12 @@ class VariantsOptions:
 def data(args: list[str], console: Console) -> int:
     """Does what is asked for; gives the exit code."""
     commands: dict[str, Callable[[list[str], Console], None]] = {
-        "list": list_streams, "check": check, "download": download, "variants": variants, "sheet": sheet}
+        "list": list_streams,
+        "check": check,
+        "download": download,
+        "variants": variants,
+        "sheet": sheet,
+    }
     if not args or args[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0 if args else 2
@@ -106,7 +111,9 @@ def data(args: list[str], console: Console) -> int:
 
 
 def list_streams(args: list[str], console: Console) -> None:
-    options = flags.read(ListOptions, args, "droptop data list", "every stream, and whether its data is on this disk")
+    options = arguments.read(
+        ListOptions, args, "droptop data list", "every stream, and whether its data is on this disk"
+    )
     rows: list[tuple[str, str, str]] = []
     ways: dict[str, list[str]] = {}  # to get what is missing, and for which streams
     for name, kind in STREAMS.items():
@@ -120,8 +127,11 @@ def list_streams(args: list[str], console: Console) -> None:
         rows.append((name, where, kind.about))
         if name in FAMILIES:
             rows.append((f"{name}:{FAMILIES[name].takes}", "the same", FAMILIES[name].about))
-    rows += [(f"{name}:{family.takes}", "where you keep it", family.about) for name, family in FAMILIES.items()
-             if name not in STREAMS]
+    rows += [
+        (f"{name}:{family.takes}", "where you keep it", family.about)
+        for name, family in FAMILIES.items()
+        if name not in STREAMS
+    ]
     if console.is_terminal:
         table = Table(Column("stream", no_wrap=True), "data", "what it is")
         for row in rows:
@@ -131,8 +141,10 @@ def list_streams(args: list[str], console: Console) -> None:
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
         for name, where, about in rows:
             print(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
-    lines = [f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
-             *(f"{', '.join(names)}: {how}" for how, names in ways.items())]
+    lines = [
+        f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
+        *(f"{', '.join(names)}: {how}" for how, names in ways.items()),
+    ]
     console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=not console.is_terminal)
 
 
@@ -142,7 +154,7 @@ def images_of(name: str) -> Data:
 
 
 def check(args: list[str], console: Console) -> None:
-    options = flags.read(CheckOptions, args, "droptop data check", "reads every file of a set")
+    options = arguments.read(CheckOptions, args, "droptop data check", "reads every file of a set")
     found = images_of(options.name)
     with bars.shown("images" if found.package is None else "files") as progress:
         try:
@@ -159,12 +171,14 @@ def listed(name: str, reasons: list[str]) -> str:
 
 
 def download(args: list[str], console: Console) -> None:
-    options = flags.read(DownloadOptions, args, "droptop data download", "fetches a data set")
+    options = arguments.read(DownloadOptions, args, "droptop data download", "fetches a data set")
     packages = {name: name for name in PACKAGES}
     packages |= {name: kind.data.package for name, kind in STREAMS.items() if kind.data.package is not None}
     if options.name not in packages:
-        raise BadRequest(f"data download takes one of {', '.join(packages)}, not {options.name}; `droptop data list` "
-                         "tells where other data come from")
+        raise BadRequest(
+            f"data download takes one of {', '.join(packages)}, not {options.name}; `droptop data list` "
+            "tells where other data come from"
+        )
     with bars.shown("bytes") as progress:
         said = fetch(packages[options.name], options.root, progress)
     console.print(said, markup=False, highlight=False, soft_wrap=True)
@@ -174,19 +188,19 @@ def download(args: list[str], console: Console) -> None:
 
 
 def variants(args: list[str], console: Console) -> None:
-    from droptop.streams.variant_folders import write_variants
+    from droptop.data.variant_folders import write_variants
 
-    options = flags.read(VariantsOptions, args, "droptop data variants", "images with other backgrounds")
+    options = arguments.read(VariantsOptions, args, "droptop data variants", "images with other backgrounds")
     with bars.shown("images") as progress:
         count = write_variants(options.source, options.out, options.names.split(","), progress)
     console.print(f"{count:,} images in {options.out}", markup=False, highlight=False, soft_wrap=True)
 
 
 def sheet(args: list[str], console: Console) -> None:
-    options = flags.read(SheetOptions, args, "droptop data sheet", "some images of every class and test set")
-    from droptop.checkpoint import write_atomic
-    from droptop.engine.build import make_stream
-    from droptop.report.sheet import contact_sheet
+    options = arguments.read(SheetOptions, args, "droptop data sheet", "some images of every class and test set")
+    from droptop.figures.contact_sheet import contact_sheet
+    from droptop.runs.build import make_stream
+    from droptop.system.files import write_atomic
 
     with bars.decoding():
         stream = make_stream(options.name, options.seed, root=options.root, drop_last=False)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from droptop.cli import flags
+from droptop.cli import arguments
 from droptop.cli.predict import TrainedOptions
 from droptop.errors import require
 
@@ -22,25 +22,38 @@ class ExportOptions(TrainedOptions):
     """Replace a file that exists."""
 
     def __post_init__(self) -> None:
-        require(self.out is None or self.out.suffix == f".{self.format}", "out",
-                f"a file that ends in .{self.format} with --format {self.format}", self.out)
+        require(
+            self.out is None or self.out.suffix == f".{self.format}",
+            "out",
+            f"a file that ends in .{self.format} with --format {self.format}",
+            self.out,
+        )
 
 
 def export(args: list[str], console: Console) -> int:
-    options = flags.read(ExportOptions, args, "droptop export", "a trained net as one file")
-    from droptop.engine.export import export as write
-    from droptop.engine.trained import find_place, restore
+    options = arguments.read(ExportOptions, args, "droptop export", "a trained net as one file")
+    from droptop.runs.export import export as write
+    from droptop.runs.loading import find_seed, restore
 
-    place = find_place(options.run, options.arm, options.seed)
+    place = find_seed(options.run, options.arm, options.seed)
     learner, _, notes = restore(place, weights=options.weights, precision="fp32")
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     asked = place.config.options
-    about = {"data": asked.data, "method": asked.method, "debias": asked.debias, "seed": str(place.seed),
-             "step": str(learner.clock["step"])}
+    about = {
+        "data": asked.data,
+        "method": asked.method,
+        "debias": asked.debias,
+        "seed": str(place.seed),
+        "step": str(learner.clock["step"]),
+    }
     path = options.out or place.folder / f"model.{options.format}"
     difference = write(learner, path, about, options.force)
     size, classes = path.stat().st_size / 2**20, int(learner.seen.sum())
-    console.print(f"{path}: {size:.1f} MiB, {classes} classes; its logits are within {difference:.1g} of the learner's",
-                  highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"{path}: {size:.1f} MiB, {classes} classes; its logits are within {difference:.1g} of the learner's",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
     return 0

@@ -48,9 +48,20 @@ usage: droptop COMMAND ...
 
 
 # By command, the module of droptop.cli that has a function of its name.
-COMMANDS = {"run": "run", "compare": "run", "resume": "run", "predict": "predict", "export": "export", "sweep": "study",
-            "status": "study", "results": "study", "report": "report", "paper": "paper", "data": "data",
-            "bench": "bench"}
+COMMANDS = {
+    "run": "run",
+    "compare": "run",
+    "resume": "run",
+    "predict": "predict",
+    "export": "export",
+    "sweep": "sweep",
+    "status": "status",
+    "results": "results",
+    "report": "report",
+    "paper": "paper",
+    "data": "data",
+    "bench": "bench",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

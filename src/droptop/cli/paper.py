@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from droptop.cli import flags
+from droptop.cli import arguments
 from droptop.cli.data import ListOptions
-from droptop.cli.study import EngineOptions, Watch
+from droptop.cli.sweep import CellProgress, EngineOptions
 from droptop.errors import BadRequest, require, typed
 from droptop.nets import Precision
 from droptop.streams import find as find_stream
@@ -74,8 +74,11 @@ class PaperOptions(EngineOptions):
     def given(self, args: list[str]) -> dict[str, Any]:
         """What was said, as words and numbers; only the arguments tell --no-quick from nothing said."""
         of_this_call = {"run", *EngineOptions.__dataclass_fields__}
-        said = {name: value for name, value in vars(self).items()
-                if name not in of_this_call and value is not None and (value is not False or f"--no-{name}" in args)}
+        said = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in of_this_call and value is not None and (value is not False or f"--no-{name}" in args)
+        }
         return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in said.items()}
 
 
@@ -85,41 +88,47 @@ def paper(args: list[str], console: Console) -> int:
         print(USAGE, end="")
         return 0 if args else 2
     if args[0] == "list":
-        return show_list(flags.read(ListOptions, args[1:], "droptop paper list", "every table and figure"), console)
+        return show_list(arguments.read(ListOptions, args[1:], "droptop paper list", "every table and figure"), console)
     from droptop.paper import find
 
     recipe = find(args[0])
-    options = flags.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
-    from droptop.paper import cook, write
+    options = arguments.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
+    from droptop.paper import runner, write
 
-    order, interrupted = cook.take(recipe, options.out, options.given(args), options.run), False
+    order, interrupted = runner.order_for(recipe, options.out, options.given(args), options.run), False
     for why in order.left_out:
         print(f"note: left out: {why}", file=sys.stderr)
     try:
-        with Watch(console) as watcher:
-            found = cook.cook(order, options.start(), watcher) if options.run else cook.look(order)
+        with CellProgress(console) as observer:
+            results = runner.run_missing(order, options.start(), observer) if options.run else runner.collect(order)
     except KeyboardInterrupt:
-        interrupted, found = True, cook.look(order)
-    done = sum(len(seeds) for seeds in found.results.values())
-    shows = bool(done) or (not found.configs and (options.run or len(found.notes) > 0))
+        interrupted, results = True, runner.collect(order)
+    done = sum(len(seeds) for seeds in results.results.values())
+    shows = bool(done) or (not results.configs and (options.run or len(results.notes) > 0))
     if not (options.run or shows):
         raise BadRequest(f"--no-run shows what is there; {options.out} has no finished cell of {recipe.name}")
     if shows:
-        exhibits = cook.exhibits(found)
-        files = write.write(exhibits, cook.heading(order, found), options.out, recipe.name)
+        outputs = runner.outputs(results)
+        files = write.write(outputs, runner.heading(order, results), options.out, recipe.name)
         wide = console if console.is_terminal else Console(width=WIDE)
-        for table in write.tables(exhibits):
+        for table in write.tables(outputs):
             wide.print(table)
         if order.scope.quick:
-            console.print("a quick look: small nets and a few steps, whose figures say nothing about the paper's",
-                          highlight=False, markup=False, soft_wrap=True)
+            console.print(
+                "a quick look: small nets and a few steps, whose figures say nothing about the paper's",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
         console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
     if interrupted:
         print(f"droptop: interrupted; {typed('paper', recipe.name, '--out', options.out)} continues", file=sys.stderr)
         return 130
-    if found.missing and options.run:
-        print(f"droptop: {found.missing} cells failed or are not done; {typed('status', options.out)} says why",
-              file=sys.stderr)
+    if results.missing and options.run:
+        print(
+            f"droptop: {results.missing} cells failed or are not done; {typed('status', options.out)} says why",
+            file=sys.stderr,
+        )
         return 1
     return 0
 
@@ -142,8 +151,12 @@ def show_list(options: ListOptions, console: Console) -> int:
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row in rows:
             print("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
-    console.print("every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data "
-                  "or weights", markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        "every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data or weights",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`droptop predict`: what a trained learner says of image files."""
+"""`droptop predict`: what a loaded learner says of image files."""
 
 import json
 import sys
@@ -12,18 +12,18 @@ from rich.table import Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
-from droptop.cli import flags
+from droptop.cli import arguments
 from droptop.errors import BadRequest, require
 
 if TYPE_CHECKING:
-    from droptop.engine.trained import Trained
+    from droptop.runs.loading import LoadedLearner
 
 Run = Annotated[Positional[Path], arg(metavar="RUN", help="Folder of a run, a comparison, or one of their seeds.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedOptions:
-    """Which trained learner; what `predict` and `export` share."""
+    """Which loaded learner; what `predict` and `export` share."""
 
     run: Run
     arm: str | None = None
@@ -67,16 +67,16 @@ class Answer(NamedTuple):
 
 
 def predict(args: list[str], console: Console) -> int:
-    options = flags.read(PredictOptions, args, "droptop predict", "class and confidence of images")
-    from droptop.engine.trained import find_place, restore
-    from droptop.streams.files import find_images
+    options = arguments.read(PredictOptions, args, "droptop predict", "class and confidence of images")
+    from droptop.data.image_files import find_images
+    from droptop.runs.loading import find_seed, restore
 
     files = find_images(options.images)
-    trained = restore(find_place(options.run, options.arm, options.seed), options.device, options.weights)
-    for note in trained.notes:
+    loaded = restore(find_seed(options.run, options.arm, options.seed), options.device, options.weights)
+    for note in loaded.notes:
         print(f"note: {note}", file=sys.stderr)
     failed, answers = 0, list[Answer]()
-    for answer in answered(trained, files, options):
+    for answer in answered(loaded, files, options):
         if isinstance(answer, str):
             failed += 1
             print(f"droptop: {answer}", file=sys.stderr)
@@ -85,27 +85,27 @@ def predict(args: list[str], console: Console) -> int:
         else:
             answers.append(answer)
     if answers:
-        show(answers, trained, console)
+        show(answers, loaded, console)
     if options.maps is not None and failed < len(files) and not options.json:
         print(f"note: where it looks is shown in {options.maps}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def answered(trained: "Trained", files: list[Path], options: PredictOptions) -> Iterator[Answer | str]:
+def answered(loaded: "LoadedLearner", files: list[Path], options: PredictOptions) -> Iterator[Answer | str]:
     """An answer a file, or what is wrong with it; the pictures are written on the way."""
-    from droptop.engine.evaluate import chunk
-    from droptop.report.overlays import Overlays
+    from droptop.data.image_files import load_all
+    from droptop.figures.overlays import Overlays
     from droptop.streams import find
-    from droptop.streams.files import load_all
+    from droptop.training.evaluation import chunk
 
-    learner, overlays = trained.learner, None
+    learner, overlays = loaded.learner, None
     if options.maps is not None:
         try:
             options.maps.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadRequest(f"--maps takes a folder that can be written; {options.maps}: {error.strerror}") from None
         overlays = Overlays(learner, options.maps)
-    border, classes = find(trained.place.config.options.data).border, learner.spec.classes
+    border, classes = find(loaded.place.config.options.data).border, learner.spec.classes
     count = min(options.top, int(learner.seen.sum()))
     for paths, x, errors in load_all(files, learner.spec.shape, border, chunk(learner)):
         yield from errors
@@ -118,12 +118,15 @@ def answered(trained: "Trained", files: list[Path], options: PredictOptions) -> 
             yield Answer(path, [(classes[label], share) for label, share in zip(labels, shares)])
 
 
-def show(answers: list[Answer], trained: "Trained", console: Console) -> None:
-    learner, (config, _, seed) = trained.learner, trained.place
-    title = (f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "
-             f"{int(learner.seen.sum())} classes")
-    table = Table("file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []),
-                  title=Text(title))
+def show(answers: list[Answer], loaded: "LoadedLearner", console: Console) -> None:
+    learner, (config, _, seed) = loaded.learner, loaded.place
+    title = (
+        f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "
+        f"{int(learner.seen.sum())} classes"
+    )
+    table = Table(
+        "file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []), title=Text(title)
+    )
     for file, ((name, confidence), *others) in answers:
         after = [", ".join(f"{other} {percent(share)}" for other, share in others)] if others else []
         table.add_row(Text(str(file), overflow="fold"), Text(name), percent(confidence), *map(Text, after))

@@ -10,11 +10,12 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from droptop.cli import flags
-from droptop.config import Config, defaults, flatten
-from droptop.engine.run import load
+from droptop.cli import arguments, run_flags
 from droptop.errors import BadRequest, require
-from droptop.methods import own
+from droptop.methods import from_file
+from droptop.options import flatten
+from droptop.runs.config import Config, defaults
+from droptop.runs.requests import load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +31,17 @@ class ReportOptions:
     """Port to serve it on; a free one unless told."""
 
     def __post_init__(self) -> None:
-        require(self.port is None or (self.watch and 1 <= self.port <= 65535), "port",
-                "a number from 1 to 65535, and --watch beside it", self.port)
+        require(
+            self.port is None or (self.watch and 1 <= self.port <= 65535),
+            "port",
+            "a number from 1 to 65535, and --watch beside it",
+            self.port,
+        )
         require(self.out is None or not self.watch, "out", "a file to write, which --watch does not", self.out)
 
 
 def report(args: list[str], console: Console) -> int:
-    options = flags.read(ReportOptions, args, "droptop report", "a run, comparison or study as one HTML page")
+    options = arguments.read(ReportOptions, args, "droptop report", "a run, comparison or study as one HTML page")
     folder, out = options.folder, options.out or options.folder / "report.html"
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not a folder")
@@ -88,10 +93,13 @@ def flags_of(config: Config) -> list[str]:
     can tell what they say, since the method's file is gone."""
     options = config.options
     named = {"data": options.data, "method": options.method, "debias": options.debias}
-    known = own.is_there(options.method)
+    known = from_file.is_there(options.method)
     base = defaults(options.data, options.method, options.debias) if known else config
     usual = flatten(base) if known else named
     idle = ("stream.tasks", "stream.class_order") if config.stream.split else ()  # nor are they taken beside it
-    others = {path: value for path, value in flatten(config).items()
-              if value not in (None, usual.get(path)) and path not in idle}
-    return [token for path, value in (named | others).items() for token in flags.as_tokens(path, value, base)]
+    others = {
+        path: value
+        for path, value in flatten(config).items()
+        if value not in (None, usual.get(path)) and path not in idle
+    }
+    return [token for path, value in (named | others).items() for token in run_flags.as_tokens(path, value, base)]

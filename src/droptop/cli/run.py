@@ -10,11 +10,14 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop import api
-from droptop.cli import flags
-from droptop.config import Config
-from droptop.engine.run import Command, finished, load, with_seeds
+from droptop.cli import arguments, run_flags
 from droptop.errors import DroptopError, typed
-from droptop.report import bars, progress, tables
+from droptop.report import file_progress as bars
+from droptop.report import seed_progress as progress
+from droptop.report import tables
+from droptop.runs.config import Config
+from droptop.runs.folder import Command
+from droptop.runs.requests import finished, load, with_seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ def compare(args: list[str], console: Console) -> int:
 
 def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
-    options = flags.read(ResumeOptions, args, "droptop resume", about)
+    options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
     command, config = load(out)
     config = with_seeds(command, config, out, options.seeds)
@@ -43,7 +46,7 @@ def resume(args: list[str], console: Console) -> int:
 
 
 def begin(command: Command, args: list[str], console: Console) -> int:
-    config, out = flags.parse(command, args)
+    config, out = run_flags.parse(command, args)
     return serve(command, config, out, True, console)
 
 
@@ -58,8 +61,12 @@ def serve(command: Command, config: Config, out: Path, fresh: bool, console: Con
     else:
         console.print(tables.run_table(result))
     pictures = f", pictures in {out / 'figures'}" if (out / "figures").is_dir() else ""
-    console.print(f"results in {out}{pictures}; {typed('report', out)} makes one page of them", highlight=False,
-                  markup=False, soft_wrap=True)
+    console.print(
+        f"results in {out}{pictures}; {typed('report', out)} makes one page of them",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
     return 0
 
 

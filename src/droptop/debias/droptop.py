@@ -1,8 +1,8 @@
 """DropTop, the debiasing layer (Kim et al., AAAI-24), between a backbone's stem and its trunk.
 
-    first = model.stem(x)
-    first = debias(first, last=lambda: last_map(model, first), labels=y)
-    logits = model.head(model.trunk(first))
+first = model.stem(x)
+first = debias(first, last=lambda: last_map(model, first), labels=y)
+logits = model.head(model.trunk(first))
 """
 
 import warnings
@@ -50,14 +50,22 @@ class DropTopConfig:
     def check_asked(self, usual: "DropTopConfig") -> None:
         """Refuses a kappa_0 above gamma that somebody asked for; the usual one a lower gamma takes along. No part of
         what a configuration must be: there are older runs that ran gamma in its place."""
-        require(self.kappa_0 in (self.start, usual.kappa_0), "kappa_0", f"a percentage up to gamma, {self.gamma}",
-                self.kappa_0)
+        require(
+            self.kappa_0 in (self.start, usual.kappa_0),
+            "kappa_0",
+            f"a percentage up to gamma, {self.gamma}",
+            self.kappa_0,
+        )
 
     def __post_init__(self) -> None:
         require(0 <= self.gamma <= 100, "gamma", "a percentage from 0 to 100", self.gamma)
         require(0 <= self.kappa_0 <= 100, "kappa_0", "a percentage from 0 to 100", self.kappa_0)
-        require(self.drop == "adaptive" or not self.intensity.reference, "reference", "--drop adaptive beside it",
-                f"--drop {self.drop}")
+        require(
+            self.drop == "adaptive" or not self.intensity.reference,
+            "reference",
+            "--drop adaptive beside it",
+            f"--drop {self.drop}",
+        )
 
 
 # What `--debias NAME` means: the paper's ablations are settings of the one layer.
@@ -102,8 +110,8 @@ class DropTop(nn.Module):
         return self.config.drop == "adaptive"
 
     @property
-    def looks(self) -> AttentionNorm | None:
-        """By which of BatchNorm's statistics it looks at the last map; None where it does not."""
+    def attention_pass(self) -> AttentionNorm | None:
+        """By which of BatchNorm's statistics it attention_pass at the last map; None where it does not."""
         return None if self.config.drop == "random" else self.config.attention_norm
 
     def kappa(self, labels: Tensor, direction: int | None) -> Tensor:
@@ -122,12 +130,13 @@ class DropTop(nn.Module):
         total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
         return drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
 
-    def forward(self, first: Tensor, last: Callable[[], Tensor], labels: Tensor,
-                direction: int | None = None) -> Tensor:
+    def forward(
+        self, first: Tensor, last: Callable[[], Tensor], labels: Tensor, direction: int | None = None
+    ) -> Tensor:
         """The first map with its drop mask applied. `last` gives the last map of the unmasked batch, and is not
         called where no cell is chosen by attention."""
         samples, _, height, width = first.shape
-        if self.looks:
+        if self.attention_pass:
             attention = self.score(first.detach(), last())
         else:
             attention = torch.zeros(samples, height, width, device=first.device)

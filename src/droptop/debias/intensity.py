@@ -5,10 +5,12 @@ so on; what each block takes off the class's loss on the memory goes into that d
 entries, a one-sided t-test says whether one direction is better, and kappa' follows it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from scipy.special import stdtrit
 from torch import Tensor, nn
 
@@ -98,6 +100,17 @@ class Intensity(nn.Module):
         tried = torch.where(self.direction == 0, down, up) if direction is None else self.candidates[direction]
         return tried[self.group(labels_B)]
 
+    def mean_losses(self, logits: Iterable[Tensor], labels: Iterable[Tensor], counted_N: Tensor) -> Tensor:
+        """Probe: return the mean loss of each group over memory samples, whose logits and labels come in parts."""
+        parts = [
+            (F.cross_entropy(answer, label, reduction="none").double(), self.group(label))
+            for answer, label in zip(logits, labels)
+        ]
+        empty = torch.zeros(0, device=self.kappa.device)
+        losses_N = torch.cat([empty.double(), *(losses for losses, _ in parts)])
+        groups_N = torch.cat([empty.long(), *(groups for _, groups in parts)])
+        return group_losses(losses_N, groups_N, counted_N, len(self.kappa))
+
     def record(self, losses: Tensor) -> None:
         """Ends a block with the groups' losses (G), or (2, G) where each direction has a model of its own."""
         reduction = self.loss - losses
@@ -121,6 +134,11 @@ class Intensity(nn.Module):
             self.candidates.copy_(self.around(self.kappa))
         else:
             onwards_down, onwards_up = down * self.config.alpha, (up / self.config.alpha).clamp(max=self.gamma)
-            self.candidates.copy_(torch.where(decrease, torch.stack([onwards_down, down]),
-                                  torch.where(increase, torch.stack([up, onwards_up]), self.candidates)))
+            self.candidates.copy_(
+                torch.where(
+                    decrease,
+                    torch.stack([onwards_down, down]),
+                    torch.where(increase, torch.stack([up, onwards_up]), self.candidates),
+                )
+            )
         self.entries.masked_fill_(full, 0)

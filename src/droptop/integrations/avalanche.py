@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptop.attached import Attached, attach
+from droptop.debias.attach import Attached, attach
 
 Memory = tuple[Tensor, Tensor]  # images as the model takes them, and labels
 
@@ -31,8 +31,9 @@ class DropTopPlugin:
 
     supports_distributed = False
 
-    def __init__(self, first: str, last: str, classes: int, memory: Callable[[Any], Memory] | None = None,
-                 **options: Any) -> None:
+    def __init__(
+        self, first: str, last: str, classes: int, memory: Callable[[Any], Memory] | None = None, **options: Any
+    ) -> None:
         self.first, self.last, self.classes, self.options = first, last, classes, options
         self.memory = memory or replayed
         self.layer: Attached | None = None

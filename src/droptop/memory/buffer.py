@@ -10,13 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Rows = dict[str, Tensor]  # columns by name, one row a sample
-
-
-def split(rows: Rows, sizes: int | list[int]) -> list[Rows]:
-    """Rows in parts, as `Tensor.split` cuts them."""
-    columns = {name: column.split(sizes) for name, column in rows.items()}
-    return [dict(zip(columns, parts)) for parts in zip(*columns.values())]
+from droptop.types import Rows
 
 
 class Buffer:

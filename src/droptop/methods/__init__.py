@@ -2,7 +2,7 @@
 
 from droptop.errors import meant, require
 from droptop.learner import Learner
-from droptop.methods import own
+from droptop.methods import from_file
 from droptop.methods.aser import ASER
 from droptop.methods.derpp import DERpp
 from droptop.methods.dualprompt import DualPrompt
@@ -15,17 +15,29 @@ from droptop.methods.mir import MIR
 
 # The paper's seven, then what every table of this field also shows.
 METHODS: dict[str, type[Learner]] = {
-    "er": ER, "derpp": DERpp, "mir": MIR, "gss": GSS, "aser": ASER, "l2p": L2P, "dualprompt": DualPrompt,
-    "er-ace": ERACE, "finetune": Finetune, "joint": Joint,
+    "er": ER,
+    "derpp": DERpp,
+    "mir": MIR,
+    "gss": GSS,
+    "aser": ASER,
+    "l2p": L2P,
+    "dualprompt": DualPrompt,
+    "er-ace": ERACE,
+    "finetune": Finetune,
+    "joint": Joint,
 }
 
 
 def find(name: str, option: str = "method") -> type[Learner]:
     """A method by its name, or by the file that defines it."""
-    if own.is_file(name):
-        return own.load(name)
-    require(name in METHODS, option, f"one of {', '.join(METHODS)}, or a file such as my_method.py",
-            name + meant(name, METHODS))
+    if from_file.is_file(name):
+        return from_file.load(name)
+    require(
+        name in METHODS,
+        option,
+        f"one of {', '.join(METHODS)}, or a file such as my_method.py",
+        name + meant(name, METHODS),
+    )
     return METHODS[name]
 
 

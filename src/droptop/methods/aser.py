@@ -35,8 +35,9 @@ class ASERConfig(LearnerConfig):
         require(0 < self.per_class < float("inf"), "per_class", "a number above 0", self.per_class)
 
 
-def knn_shapley(features: Tensor, labels: Tensor, candidates: Tensor, candidate_labels: Tensor, there: Tensor,
-                k: int) -> Tensor:
+def knn_shapley(
+    features: Tensor, labels: Tensor, candidates: Tensor, candidate_labels: Tensor, there: Tensor, k: int
+) -> Tensor:
     """Shapley value of each of N candidates (columns) for the k-NN classification of each of E samples (rows).
 
     From the farthest to the nearest, SV_j = SV_{j+1} + (m_j - m_{j+1}) min(k, j) / (k j), where m_j says whether the
@@ -51,8 +52,15 @@ def knn_shapley(features: Tensor, labels: Tensor, candidates: Tensor, candidate_
     return torch.empty_like(by_distance).scatter_(1, order, by_distance)
 
 
-def mean_value(features: Tensor, labels: Tensor, counted: Tensor, candidates: Tensor, candidate_labels: Tensor,
-               there: Tensor, k: int) -> Tensor:
+def mean_value(
+    features: Tensor,
+    labels: Tensor,
+    counted: Tensor,
+    candidates: Tensor,
+    candidate_labels: Tensor,
+    there: Tensor,
+    k: int,
+) -> Tensor:
     """Mean Shapley value of each candidate over the samples that count."""
     values = knn_shapley(features, labels, candidates, candidate_labels, there, k)
     return (values * counted[:, None]).sum(0) / counted.sum().clamp(min=1)
@@ -61,7 +69,7 @@ def mean_value(features: Tensor, labels: Tensor, counted: Tensor, candidates: Te
 def take_places(leaves: Tensor, slots: Tensor, none: int) -> Tensor:
     """A slot for each newcomer. `leaves` (old ones, then newcomers) says who goes: the n-th newcomer to stay takes the
     n-th slot that an old one left; `none` where there is no such slot or the newcomer goes itself."""
-    old, new = leaves[: len(slots)], leaves[len(slots):]
+    old, new = leaves[: len(slots)], leaves[len(slots) :]
     left = torch.where(old, slots, none)[(~old).long().argsort(stable=True)]
     left = F.pad(left, (0, max(0, len(new) - len(left))), value=none)
     turn = (~new).cumsum(0) - 1
@@ -83,7 +91,9 @@ class ASER(Learner):
         count, k = max(self.judges, self.config.memory_batch), self.config.neighbours
         slots, there = balanced_draw(self.memory, count + self.judges, self.random["memory"])
         (candidates, judges), (known, judging) = (
-            [self.memory.read(part) for part in slots.split([count, self.judges])], there.split([count, self.judges]))
+            [self.memory.read(part) for part in slots.split([count, self.judges])],
+            there.split([count, self.judges]),
+        )
         of_judges, of_stream, of_candidates = self.features(judges["x"], stream["x"], candidates["x"])
         everyone = torch.ones_like(stream["y"], dtype=torch.bool)
         cooperative = mean_value(of_judges, judges["y"], judging, of_candidates, candidates["y"], known, k)
@@ -91,8 +101,11 @@ class ASER(Learner):
         value = torch.where(known, cooperative - adversarial, -torch.inf)
         best = value.topk(self.config.memory_batch).indices
         usable = known[best] & (self.memory.size == self.memory.capacity)
-        return {name: torch.where(usable.view(-1, *[1] * (rows.dim() - 1)), candidates[name][best], rows)
-                for name, rows in super().retrieve(stream).items() if name != "there"}
+        return {
+            name: torch.where(usable.view(-1, *[1] * (rows.dim() - 1)), candidates[name][best], rows)
+            for name, rows in super().retrieve(stream).items()
+            if name != "there"
+        }
 
     def remember(self, stream: Rows) -> None:
         """Fills the memory, then lets some of it and what is left of the stream batch compete before a class-balanced
@@ -107,9 +120,15 @@ class ASER(Learner):
         panel, rivals = memory.read(panel_slots), memory.read(rival_slots)
         of_panel, of_stream, of_rivals = self.features(panel["x"], stream["x"], rivals["x"])
         labels, known = torch.cat([rivals["y"], stream["y"]]), torch.cat([there, left])
-        value = mean_value(torch.cat([of_panel, of_stream]), torch.cat([panel["y"], stream["y"]]),
-                           torch.cat([sitting, judging_too]), torch.cat([of_rivals, of_stream]), labels, known,
-                           self.config.neighbours)
+        value = mean_value(
+            torch.cat([of_panel, of_stream]),
+            torch.cat([panel["y"], stream["y"]]),
+            torch.cat([sitting, judging_too]),
+            torch.cat([of_rivals, of_stream]),
+            labels,
+            known,
+            self.config.neighbours,
+        )
         rank = torch.where(known, value, torch.inf).argsort(stable=True).argsort()
         leaves = (rank < left.sum()) | F.pad(~left, (len(there), 0))
         slots = take_places(leaves, torch.where(there, rival_slots, memory.capacity), memory.capacity)

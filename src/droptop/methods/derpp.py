@@ -46,6 +46,8 @@ class DERpp(Learner):
         arrived, distilled, replayed = logits.split([batch.stream, draw, draw])
         # Where the memory held too little, a stream row stands in, and there is nothing to be true to.
         distance = (distilled - batch.replayed["logits"][:draw]).square().mean(1)
-        return (F.cross_entropy(arrived, batch.y[: batch.stream])
-                + self.config.distill_weight * (distance * batch.replayed["there"][:draw]).mean()
-                + self.config.replay_weight * F.cross_entropy(replayed, batch.replayed["y"][draw:]))
+        return (
+            F.cross_entropy(arrived, batch.y[: batch.stream])
+            + self.config.distill_weight * (distance * batch.replayed["there"][:draw]).mean()
+            + self.config.replay_weight * F.cross_entropy(replayed, batch.replayed["y"][draw:])
+        )

@@ -71,8 +71,12 @@ class DualPrompt(Prompt):
 
     def prompts(self, vit: ViT, config: DualPromptConfig) -> Prompts:
         blocks = config.general_blocks + config.expert_blocks
-        require(blocks <= len(vit.blocks), "expert_blocks", f"with the general ones at most the ViT's "
-                f"{len(vit.blocks)} blocks", f"{config.general_blocks} + {config.expert_blocks}")
+        require(
+            blocks <= len(vit.blocks),
+            "expert_blocks",
+            f"with the general ones at most the ViT's {len(vit.blocks)} blocks",
+            f"{config.general_blocks} + {config.expert_blocks}",
+        )
         return Prompts(vit, config)
 
     def check_tasks(self, count: int) -> None:
@@ -80,8 +84,9 @@ class DualPrompt(Prompt):
 
     def enter(self, task: int) -> None:
         if not 0 <= task < self.config.experts:
-            raise BadBatch(f"there is no expert for task {task}: they are 0 to {self.config.experts - 1}; raise "
-                           "--experts")
+            raise BadBatch(
+                f"there is no expert for task {task}: they are 0 to {self.config.experts - 1}; raise --experts"
+            )
         if task != self.told:
             self._task.fill_(task)
             self.told = task
@@ -94,8 +99,9 @@ class DualPrompt(Prompt):
 
     def prefixes(self, prompts: Prompts, query: Tensor, rows: Rows) -> dict[int, Tensor]:
         choice = rows["task"][:, None] if "task" in rows else self.match(prompts, query)
-        return (shared_prefixes(prompts.general, query.shape[0])
-                | chosen_prefixes(prompts.experts, choice, start=self.config.general_blocks))
+        return shared_prefixes(prompts.general, query.shape[0]) | chosen_prefixes(
+            prompts.experts, choice, start=self.config.general_blocks
+        )
 
     def match(self, prompts: Prompts, query: Tensor) -> Tensor:
         """The expert whose key is nearest, among those of tasks that have come."""

@@ -16,5 +16,6 @@ class ERACE(Learner):
         arrived, replayed = logits.split([batch.stream, len(logits) - batch.stream])
         labels = batch.y[: batch.stream]
         present = torch.zeros_like(self.seen).index_fill(0, labels, True)
-        return (F.cross_entropy(arrived.masked_fill(~present, -1e9), labels)
-                + F.cross_entropy(replayed, batch.replayed["y"]))
+        return F.cross_entropy(arrived.masked_fill(~present, -1e9), labels) + F.cross_entropy(
+            replayed, batch.replayed["y"]
+        )

@@ -19,7 +19,7 @@ from droptop.errors import require
 from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows, first_free_slots, weighted_draw
 from droptop.nets import Adapted, evaluating
-from droptop.nets.gradients import Part, check_model, gram, group_gradients, passed
+from droptop.nets.gradients import RowGroups, check_model, gram, group_gradients, layer_passes
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,11 @@ class GSS(Learner):
             losses = F.cross_entropy(logits, labels, reduction="none")
             return torch.where(counted, losses, 0).sum()  # a cosine does not see the scale
 
+        groups = [RowGroups(count, size), RowGroups(batch, 1)]
         everything = torch.zeros(count + batch, count + batch, device=self.device)
         with evaluating(self.model):
-            for layer in passed(self.model, x, loss, overwrites=isinstance(self.model, Adapted)):
-                for gradients in group_gradients(layer, [Part(count, size), Part(batch, 1)]):
+            for layer in layer_passes(self.model, x, loss, overwrites=isinstance(self.model, Adapted)):
+                for gradients in group_gradients(layer, groups, self.model.own_kernels):
                     everything += gram(gradients)
         products, each = everything[count:, :count], everything[count:, count:]
         # The last row is the batch as a whole, whose gradient is the sum of its samples'.

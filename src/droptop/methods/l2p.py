@@ -44,7 +44,7 @@ class L2PConfig(PromptConfig):
         require(0 <= self.pull < float("inf"), "pull", "a number from 0", self.pull)
 
 
-class Pool(nn.Module):
+class PromptPool(nn.Module):
     usage: Tensor  # how often each prompt was trained with
 
     def __init__(self, vit: ViT, config: L2PConfig) -> None:
@@ -58,18 +58,22 @@ class L2P(Prompt):
     config: L2PConfig
     config_type = L2PConfig
 
-    def prompts(self, vit: ViT, config: L2PConfig) -> Pool:
-        require(config.prompt_blocks <= len(vit.blocks), "prompt_blocks", f"at most the ViT's {len(vit.blocks)}",
-                config.prompt_blocks)
-        return Pool(vit, config)
+    def prompts(self, vit: ViT, config: L2PConfig) -> PromptPool:
+        require(
+            config.prompt_blocks <= len(vit.blocks),
+            "prompt_blocks",
+            f"at most the ViT's {len(vit.blocks)}",
+            config.prompt_blocks,
+        )
+        return PromptPool(vit, config)
 
     def choose(self, similarity: Tensor) -> Tensor:
         return choose(similarity, self.config.chosen, self.config.batch_choice)
 
-    def prefixes(self, prompts: Pool, query: Tensor, rows: Rows) -> dict[int, Tensor]:
+    def prefixes(self, prompts: PromptPool, query: Tensor, rows: Rows) -> dict[int, Tensor]:
         return chosen_prefixes(prompts.prompts, self.choose(cosines(query, prompts.keys)))
 
-    def pull(self, prompts: Pool, rows: Rows) -> Tensor:
+    def pull(self, prompts: PromptPool, rows: Rows) -> Tensor:
         similarity = cosines(rows["query"], prompts.keys)
         own = taken(self.choose(similarity), len(prompts.keys))
         prompts.usage += own.sum(0)

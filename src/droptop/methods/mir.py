@@ -26,8 +26,12 @@ class MIRConfig(LearnerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.candidates >= self.memory_batch, "candidates", f"at least --memory-batch ({self.memory_batch})",
-                self.candidates)
+        require(
+            self.candidates >= self.memory_batch,
+            "candidates",
+            f"at least --memory-batch ({self.memory_batch})",
+            self.candidates,
+        )
 
 
 class MIR(Learner):
@@ -48,9 +52,11 @@ class MIR(Learner):
             loss = F.cross_entropy(self.model(self.normalise(stream["x"])), stream["y"])
             gradients = torch.autograd.grad(loss, list(weights.values()), allow_unused=True, materialize_grads=True)
             with torch.no_grad():
-                stepped = dict(zip(weights, torch._foreach_add(list(weights.values()), gradients,
-                                                               alpha=-self.config.lr)))
+                stepped = dict(
+                    zip(weights, torch._foreach_add(list(weights.values()), gradients, alpha=-self.config.lr))
+                )
                 before = F.cross_entropy(self.model(images), candidates["y"], reduction="none")
-                after = F.cross_entropy(functional_call(self.model, stepped, (images,)), candidates["y"],
-                                        reduction="none")
+                after = F.cross_entropy(
+                    functional_call(self.model, stepped, (images,)), candidates["y"], reduction="none"
+                )
         return after - before

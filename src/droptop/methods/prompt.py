@@ -19,7 +19,7 @@ from droptop.nets import Backbone, ViT, ViTConfig
 from droptop.nets.prompts import Prompted
 from droptop.optim import Adam
 from droptop.rng import seeded
-from droptop.streams.stream import Spec
+from droptop.types import Spec
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,16 @@ class Prompt(Learner):
     preset = {"gamma": 2.0, "kappa_0": 1.0, "lr": 0.05}
     model: Prompted
 
-    def __init__(self, model: ViT, spec: Spec, config: PromptConfig, debias: DropTopConfig | None = None, *,
-                 seed: int = 0, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        model: ViT,
+        spec: Spec,
+        config: PromptConfig,
+        debias: DropTopConfig | None = None,
+        *,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
         with seeded(seed, "init", "prompts"):
             prompted = Prompted(model, self.prompts(model, config))
         self.width = model.width

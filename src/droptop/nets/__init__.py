@@ -8,14 +8,29 @@ from droptop.errors import BadRequest, require
 from droptop.nets import weights as origin
 from droptop.nets.adapted import Adapted, adapt
 from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, untracked
-from droptop.nets.fusing import fusing
 from droptop.nets.precision import Precision, compute_in
 from droptop.nets.resnet import ResNet18, Stem
 from droptop.nets.vit import ViT, ViTConfig, random_vit, vit_like
 from droptop.rng import seeded
 
-__all__ = ["Adapted", "Backbone", "Features", "NetConfig", "Precision", "ResNet18", "ViT", "ViTConfig", "adapt",
-           "build", "compute_in", "evaluating", "flat_buffers", "fusing", "last_map", "load_weights", "untracked"]
+__all__ = [
+    "Adapted",
+    "Backbone",
+    "Features",
+    "NetConfig",
+    "Precision",
+    "ResNet18",
+    "ViT",
+    "ViTConfig",
+    "adapt",
+    "build",
+    "compute_in",
+    "evaluating",
+    "flat_buffers",
+    "last_map",
+    "load_weights",
+    "untracked",
+]
 
 
 @dataclass(frozen=True)
@@ -32,8 +47,9 @@ class NetConfig:
         require(self.stem in get_args(Stem), "stem", f"one of {', '.join(get_args(Stem))}", self.stem)
 
 
-def build(config: NetConfig | ViTConfig, channels: int, classes: int, seed: int,
-          weights: str | None = None) -> Backbone:
+def build(
+    config: NetConfig | ViTConfig, channels: int, classes: int, seed: int, weights: str | None = None
+) -> Backbone:
     """The backbone with the given weights or else, as far as they do not say, with the initial ones of this seed."""
     if isinstance(config, ViTConfig):
         return _vit(config, classes, seed, weights)
@@ -48,8 +64,10 @@ def build(config: NetConfig | ViTConfig, channels: int, classes: int, seed: int,
 
 def _vit(config: ViTConfig, classes: int, seed: int, weights: str | None) -> ViT:
     if weights is None:
-        raise BadRequest("a ViT takes pretrained weights: --weights FILE.safetensors by timm's names, --weights "
-                         "hf:timm/vit_base_patch16_224.augreg_in21k or, for a quick look, --weights random")
+        raise BadRequest(
+            "a ViT takes pretrained weights: --weights FILE.safetensors by timm's names, --weights "
+            "hf:timm/vit_base_patch16_224.augreg_in21k or, for a quick look, --weights random"
+        )
     found = None if weights == origin.RANDOM else origin.read(origin.locate(weights))
     with seeded(seed, "init"):
         if found is not None:

@@ -13,54 +13,59 @@ import torch
 from torch import Tensor, nn
 
 from droptop.errors import BadRequest
-from droptop.nets.backbone import AttentionNorm, Backbone, Change, Features, Given, untracked
-from droptop.nets.layout import Layout
-from droptop.nets.taps import Taps
+from droptop.nets.backbone import AttentionNorm, Backbone, Change, Features, untracked
+from droptop.nets.hooks import MapHooks
+from droptop.nets.map_layout import MapLayout
 
 
 class Adapted(Backbone):
     finer = "let last name an earlier submodule"
 
-    def __init__(self, net: nn.Module, first: str, last: str, layout: Layout = Layout()) -> None:
+    def __init__(self, net: nn.Module, first: str, last: str, layout: MapLayout = MapLayout()) -> None:
         super().__init__()
         self.net, self.names, self.layout = net, (first, last), layout
-        self.taps()  # which refuses names that are not there
+        self.map_hooks()  # which refuses names that are not there
 
-    def taps(self) -> Taps:
+    def map_hooks(self) -> MapHooks:
         """Made anew for every use: hooks that stayed in a model would not be at home in a copy of it."""
-        return Taps(self.net, *self.names, self.layout)
+        return MapHooks(self.net, *self.names, self.layout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x)
 
-    def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
-                looks: AttentionNorm | None = "batch") -> Tensor:
-        if change is None:
-            return self.net(x)
+    def changed(self, x: Tensor, change: Change, attention_pass: AttentionNorm | None) -> Tensor:
+        """Return the logits with the first map changed on the way, by hooks: what `stem`, `trunk` and `head` would be.
+
+        Refuses a model in eval mode, in which nothing is dropped.
+        """
         if not self.net.training:
-            raise BadRequest("the model is in eval mode, in which nothing is dropped: train() it before it learns on, "
-                             "and ask learner.predict")
-        taps = self.taps()
-        with taps.installed(), taps.changing(change, looks):
+            raise BadRequest(
+                "the model is in eval mode, in which nothing is dropped: train() it before it learns on, "
+                "and ask learner.predict"
+            )
+        map_hooks = self.map_hooks()
+        with map_hooks.installed(), map_hooks.changing(change, attention_pass):
             return self.net(x)
 
     def features(self, x: Tensor) -> Features:
         """The last map, and its mean over the cells for want of knowing what the head sees."""
-        taps = self.taps()
-        with taps.installed():
-            taps.watch(x)
-        last = taps.last_map()
+        map_hooks = self.map_hooks()
+        with map_hooks.installed():
+            map_hooks.watch(x)
+        last = map_hooks.last_map()
         return Features(last, last.mean((2, 3)))
 
 
-def adapt(model: nn.Module, first: str | None, last: str | None, layout: Layout, shape: tuple[int, int, int],
-          classes: int) -> Backbone:
+def adapt(
+    model: nn.Module, first: str | None, last: str | None, layout: MapLayout, shape: tuple[int, int, int], classes: int
+) -> Backbone:
     """A model as a backbone for images of a shape; one that has stem, trunk and head is one already."""
     if isinstance(model, Backbone):
         backbone = model
     elif first is None or last is None:
-        raise BadRequest("model takes first and last beside it: the names of the submodules that give the first map "
-                         "and the last one")
+        raise BadRequest(
+            "model takes first and last beside it: the names of the submodules that give the first map and the last one"
+        )
     else:
         backbone = Adapted(model, first, last, layout)
     logits, drew = _tried(backbone, shape)
@@ -68,8 +73,10 @@ def adapt(model: nn.Module, first: str | None, last: str | None, layout: Layout,
         found = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
         raise BadRequest(f"model gives {found} a sample, not {classes} logits, one a class of the stream")
     if drew:
-        raise BadRequest("model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
-                         "resume exactly: set their rates to 0, or take droptop.attach in a loop of your own")
+        raise BadRequest(
+            "model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
+            "resume exactly: set their rates to 0, or take droptop.attach in a loop of your own"
+        )
     return backbone
 
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-Given = Callable[[Tensor], tuple[Any, ...]]  # what a trunk takes besides the first map, from that map
 Change = Callable[[Tensor, Callable[[], Tensor]], Tensor]  # from the first map, and from the last one if asked
 AttentionNorm = Literal["batch", "running"]  # what BatchNorm goes by in the attention pass
 
@@ -20,10 +19,17 @@ class Features(NamedTuple):
 
 class Backbone(nn.Module):
     """`first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits.
-    A trunk may take more than the map, such as a ViT's prefixes, and must do without. Learners ask for `through` and
-    `features` alone."""
+    A trunk may take more than the map, such as a ViT's prefixes, and must do without."""
 
     finer: ClassVar[str] = "choose a finer --stem"  # what helps where the last map is one cell
+
+    own_kernels = False
+
+    def use_own_kernels(self, wanted: bool) -> None:
+        """Compute by our own GPU kernels where they can be used, or by torch's: here and in every layer below."""
+        for module in self.modules():
+            if hasattr(module, "own_kernels"):
+                module.own_kernels = wanted  # type: ignore[assignment]
 
     def stem(self, x: Tensor) -> Tensor:
         raise NotImplementedError
@@ -35,17 +41,7 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.through(x)
-
-    def through(self, x: Tensor, given: Given = lambda first: (), change: Change | None = None,
-                looks: AttentionNorm | None = "batch") -> Tensor:
-        """Logits, with the first map changed on the way; `looks` says how the last one is seen if the change asks for
-        it, and is None where it will not."""
-        first = self.stem(x)
-        more = given(first)
-        if change is not None:
-            first = change(first, lambda: last_map(self, first, *more, norm=looks or "batch"))
-        return self.head(self.trunk(first, *more))
+        return self.head(self.trunk(self.stem(x)))
 
     def features(self, x: Tensor) -> Features:
         return self.trunk(self.stem(x))

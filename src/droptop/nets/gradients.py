@@ -13,17 +13,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from droptop.errors import BadRequest
-from droptop.nets.fusing import kernels
+from droptop.nets import kernel_choice
 
 
-class Part(NamedTuple):
+class RowGroups(NamedTuple):
     """Rows of a batch that fall into groups of equally many."""
 
     groups: int
     rows: int  # each
 
 
-class Passed(NamedTuple):
+class LayerPass(NamedTuple):
     """A layer that a batch went through."""
 
     layer: nn.Module
@@ -31,13 +31,15 @@ class Passed(NamedTuple):
     left: Tensor  # the gradient of what left it
 
 
-def passed(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], overwrites: bool = False) -> list[Passed]:
+def layer_passes(
+    model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], overwrites: bool = False
+) -> list[LayerPass]:
     """The layers that have weights, in the order in which `x` goes through them, with the gradients of `loss`. A model
     that `overwrites` what a layer gave (`nn.ReLU(inplace=True)`) is given a copy to write into."""
     with watched(model, overwrites) as seen, torch.enable_grad():
         result = loss(model(x))
         gradients = torch.autograd.grad(result, [left for _, _, left in seen])
-    return [Passed(layer, entered, gradient) for (layer, entered, _), gradient in zip(seen, gradients)]
+    return [LayerPass(layer, entered, gradient) for (layer, entered, _), gradient in zip(seen, gradients)]
 
 
 @contextmanager
@@ -49,7 +51,7 @@ def watched(model: nn.Module, overwrites: bool = False) -> Iterator[list[tuple[n
         seen.append((layer, entered[0].detach(), left))
         return left.clone() if overwrites else None
 
-    hooks = [layer.register_forward_hook(note) for layer in model.modules() if trained(layer)]
+    hooks = [layer.register_forward_hook(note) for layer in model.modules() if is_trained(layer)]
     try:
         yield seen
     finally:
@@ -60,9 +62,11 @@ def watched(model: nn.Module, overwrites: bool = False) -> Iterator[list[tuple[n
 def check_model(model: nn.Module, image: Tensor) -> None:
     """Refuses a model whose gradients of groups would be wrong, by its layers and by how an image goes through them."""
     for name, layer in model.named_modules():
-        if trained(layer) and not has_gradients_of_groups(layer):
-            raise BadRequest(f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not {name} "
-                             f"({type(layer).__name__})")
+        if is_trained(layer) and not has_gradients_of_groups(layer):
+            raise BadRequest(
+                f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not {name} "
+                f"({type(layer).__name__})"
+            )
     for rows in (1, 2):  # a layer that has positions in its first dimension may by chance have as many as samples, once
         with watched(model) as seen:
             model(image.expand(rows, *image.shape))
@@ -73,7 +77,7 @@ def check_model(model: nn.Module, image: Tensor) -> None:
             raise BadRequest("--method gss takes a model whose layers keep the samples of a batch apart, in rows")
 
 
-def trained(layer: nn.Module) -> bool:
+def is_trained(layer: nn.Module) -> bool:
     """Has it weights of its own that are trained?"""
     return any(weight is not None and weight.requires_grad for weight in layer._parameters.values())
 
@@ -88,7 +92,7 @@ def has_gradients_of_groups(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Linear) or (isinstance(layer, nn.BatchNorm2d) and layer.track_running_stats)
 
 
-def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:
+def group_gradients(at: LayerPass, parts: Sequence[RowGroups], own_kernels: bool = False) -> Iterator[Tensor]:
     """For every weight of a layer the gradient (groups, numbers of the weight) of each group of rows. The order of a
     kernel's numbers is (o, i, j, c), in which images laid out channels last are copied as they lie.
 
@@ -97,7 +101,7 @@ def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:
     layer, entered, left = at.layer, at.entered.to(at.left.dtype), at.left
     assert has_gradients_of_groups(layer), type(layer)
     if isinstance(layer, nn.Conv2d):
-        yield grouped_products(left.flatten(2).transpose(1, 2), patches(entered, layer), parts)
+        yield grouped_products(left.flatten(2).transpose(1, 2), patches(entered, layer, own_kernels), parts)
         if layer.bias is not None:
             yield grouped_sums(left.sum((2, 3), dtype=torch.float32), parts)
     elif isinstance(layer, nn.Linear):
@@ -109,8 +113,9 @@ def group_gradients(at: Passed, parts: Sequence[Part]) -> Iterator[Tensor]:
         assert isinstance(layer, nn.BatchNorm2d)
         assert layer.running_mean is not None
         assert layer.running_var is not None
-        total, weighted = (grouped_sums(part.sum((2, 3), dtype=torch.float32), parts)
-                           for part in (left, left * entered))
+        total, weighted = (
+            grouped_sums(part.sum((2, 3), dtype=torch.float32), parts) for part in (left, left * entered)
+        )
         yield (weighted - total * layer.running_mean) * (layer.running_var + layer.eps).rsqrt()
         yield total
 
@@ -120,10 +125,10 @@ def positions(x: Tensor) -> Tensor:
     return x[:, None] if x.dim() == 2 else x.flatten(1, -2)
 
 
-def patches(x: Tensor, layer: nn.Conv2d) -> Tensor:
+def patches(x: Tensor, layer: nn.Conv2d, own_kernels: bool = False) -> Tensor:
     """What a convolution sees at each position: rows, positions, (i, j, c)."""
     assert not isinstance(layer.padding, str)
-    if x.is_cuda and (fast := kernels()) is not None:
+    if own_kernels and x.is_cuda and (fast := kernel_choice.own_kernels()) is not None:
         found: Tensor = fast.patches(x, layer.kernel_size, layer.stride, layer.padding)
         return found
     top, side = layer.padding
@@ -132,7 +137,7 @@ def patches(x: Tensor, layer: nn.Conv2d) -> Tensor:
     return cut.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)
 
 
-def grouped_products(left: Tensor, entered: Tensor, parts: Sequence[Part]) -> Tensor:
+def grouped_products(left: Tensor, entered: Tensor, parts: Sequence[RowGroups]) -> Tensor:
     """Of rows x positions x o and rows x positions x e the products (groups, o * e), summed over rows and positions."""
     groups = [part.groups for part in parts]
     out = left.new_empty(sum(groups), left.shape[2], entered.shape[2])
@@ -142,7 +147,7 @@ def grouped_products(left: Tensor, entered: Tensor, parts: Sequence[Part]) -> Te
     return out.flatten(1)
 
 
-def grouped_sums(values: Tensor, parts: Sequence[Part]) -> Tensor:
+def grouped_sums(values: Tensor, parts: Sequence[RowGroups]) -> Tensor:
     rows = values.split([part.groups * part.rows for part in parts])
     return torch.cat([own.unflatten(0, (part.groups, part.rows)).sum(1) for part, own in zip(parts, rows)])
 

@@ -47,8 +47,25 @@ def _total(partial, which, c, channels, parts, MOST: tl.constexpr):
 
 
 @triton.jit
-def _moments(x, partial, counter, mean, scale, running_mean, running_var, rows, channels, part, parts, eps, momentum,
-             TRACK: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr):
+def _moments(
+    x,
+    partial,
+    counter,
+    mean,
+    scale,
+    running_mean,
+    running_var,
+    rows,
+    channels,
+    part,
+    parts,
+    eps,
+    momentum,
+    TRACK: tl.constexpr,
+    ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    MOST: tl.constexpr,
+):
     """Mean and 1 / standard deviation of every channel; moves the running ones along."""
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     own = c < channels
@@ -80,8 +97,23 @@ def _moments(x, partial, counter, mean, scale, running_mean, running_var, rows, 
 
 
 @triton.jit
-def _normalise(x, add, y, mean, scale, weight, bias, rows, channels, eps, BATCH: tl.constexpr, RELU: tl.constexpr,
-               ADD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+def _normalise(
+    x,
+    add,
+    y,
+    mean,
+    scale,
+    weight,
+    bias,
+    rows,
+    channels,
+    eps,
+    BATCH: tl.constexpr,
+    RELU: tl.constexpr,
+    ADD: tl.constexpr,
+    ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
     """y = relu((x - mean) * scale * weight + bias + add); unless by the batch, `scale` is given as a variance."""
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -114,8 +146,29 @@ def _through(g, value, y, at, there, slope, level, RELU: tl.constexpr, ADD: tl.c
 
 
 @triton.jit
-def _sums(gradient, x, y, passed, partial, counter, mean, scale, weight, bias, of_weight, of_bias, rows, channels, part,
-          parts, RELU: tl.constexpr, ADD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, MOST: tl.constexpr):
+def _sums(
+    gradient,
+    x,
+    y,
+    passed,
+    partial,
+    counter,
+    mean,
+    scale,
+    weight,
+    bias,
+    of_weight,
+    of_bias,
+    rows,
+    channels,
+    part,
+    parts,
+    RELU: tl.constexpr,
+    ADD: tl.constexpr,
+    ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    MOST: tl.constexpr,
+):
     """The gradients of weight and bias; with an addend also its own, g, which the next kernel then reads."""
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     own = c < channels
@@ -143,11 +196,26 @@ def _sums(gradient, x, y, passed, partial, counter, mean, scale, weight, bias, o
 
 
 @triton.jit
-def _back(gradient, x, of_x, mean, scale, weight, bias, of_weight, of_bias, rows, channels, RELU: tl.constexpr,
-          BATCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+def _back(
+    gradient,
+    x,
+    of_x,
+    mean,
+    scale,
+    weight,
+    bias,
+    of_weight,
+    of_bias,
+    rows,
+    channels,
+    RELU: tl.constexpr,
+    BATCH: tl.constexpr,
+    ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
     """The gradient of x. By the batch's own statistics, which depend on x as well:
 
-        of_x = scale * weight * (g - mean of g - normalised x * mean of (g * normalised x))
+    of_x = scale * weight * (g - mean of g - normalised x * mean of (g * normalised x))
     """
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -192,17 +260,57 @@ class NormAddReLU(torch.autograd.Function):
     """relu(norm(x) + add), of which both the addend and ReLU may be left out."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, add: Tensor | None, running_mean: Tensor,
-                running_var: Tensor, batch: bool, track: bool, momentum: float, eps: float, relu: bool) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        add: Tensor | None,
+        running_mean: Tensor,
+        running_var: Tensor,
+        batch: bool,
+        track: bool,
+        momentum: float,
+        eps: float,
+        relu: bool,
+    ) -> Tensor:
         plan, y = Plan(x), torch.empty_like(x)
         mean, scale = (torch.empty_like(weight), torch.empty_like(weight)) if batch else (running_mean, running_var)
         with torch.cuda.device_of(x):
             if batch:
                 _moments[plan.blocks, plan.parts](
-                    x, *plan.scratch(x), mean, scale, running_mean, running_var, plan.rows, plan.channels, plan.part,
-                    plan.parts, eps, momentum, TRACK=track, MOST=MOST, **plan.options)
-            _normalise[plan.tiles](x, x if add is None else add, y, mean, scale, weight, bias, plan.rows, plan.channels,
-                                   eps, BATCH=batch, RELU=relu, ADD=add is not None, **plan.options)
+                    x,
+                    *plan.scratch(x),
+                    mean,
+                    scale,
+                    running_mean,
+                    running_var,
+                    plan.rows,
+                    plan.channels,
+                    plan.part,
+                    plan.parts,
+                    eps,
+                    momentum,
+                    TRACK=track,
+                    MOST=MOST,
+                    **plan.options,
+                )
+            _normalise[plan.tiles](
+                x,
+                x if add is None else add,
+                y,
+                mean,
+                scale,
+                weight,
+                bias,
+                plan.rows,
+                plan.channels,
+                eps,
+                BATCH=batch,
+                RELU=relu,
+                ADD=add is not None,
+                **plan.options,
+            )
         ctx.save_for_backward(x, weight, bias, mean, scale, *(() if add is None else (y,)))
         ctx.batch, ctx.relu, ctx.eps = batch, relu, eps
         return y
@@ -218,10 +326,42 @@ class NormAddReLU(torch.autograd.Function):
         of_weight, of_bias, of_x = torch.empty_like(weight), torch.empty_like(bias), torch.empty_like(x)
         with torch.cuda.device_of(x):
             _sums[plan.blocks, plan.parts](
-                gradient, x, y, passed, *plan.scratch(x), mean, scale, weight, bias, of_weight, of_bias, plan.rows,
-                plan.channels, plan.part, plan.parts, RELU=ctx.relu, ADD=bool(added), MOST=MOST, **plan.options)
-            _back[plan.tiles](passed, x, of_x, mean, scale, weight, bias, of_weight, of_bias, plan.rows, plan.channels,
-                              RELU=ctx.relu and not added, BATCH=ctx.batch, **plan.options)
+                gradient,
+                x,
+                y,
+                passed,
+                *plan.scratch(x),
+                mean,
+                scale,
+                weight,
+                bias,
+                of_weight,
+                of_bias,
+                plan.rows,
+                plan.channels,
+                plan.part,
+                plan.parts,
+                RELU=ctx.relu,
+                ADD=bool(added),
+                MOST=MOST,
+                **plan.options,
+            )
+            _back[plan.tiles](
+                passed,
+                x,
+                of_x,
+                mean,
+                scale,
+                weight,
+                bias,
+                of_weight,
+                of_bias,
+                plan.rows,
+                plan.channels,
+                RELU=ctx.relu and not added,
+                BATCH=ctx.batch,
+                **plan.options,
+            )
         return of_x, of_weight, of_bias, passed if added else None, *[None] * 7
 
 
@@ -229,8 +369,24 @@ class NormAddReLU(torch.autograd.Function):
 
 
 @triton.jit
-def _patches(x, out, rows, channels, height, width, high, wide, taps, across, down, along, top, side,
-             ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+def _patches(
+    x,
+    out,
+    rows,
+    channels,
+    height,
+    width,
+    high,
+    wide,
+    taps,
+    across,
+    down,
+    along,
+    top,
+    side,
+    ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
     """One number of the kernel, for a tile of positions and channels."""
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -248,12 +404,27 @@ def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding
     """Rows, positions, (i, j, c): what a kernel of i x j sees of c channels at each position."""
     x = x.contiguous(memory_format=torch.channels_last)
     samples, channels, height, width = x.shape
-    high, across = (((size + 2 * pad - side) // step + 1)
-                    for size, pad, side, step in zip((height, width), padding, kernel, stride))
+    high, across = (
+        ((size + 2 * pad - side) // step + 1) for size, pad, side, step in zip((height, width), padding, kernel, stride)
+    )
     rows, taps, wide = samples * high * across, kernel[0] * kernel[1], min(WIDEST, triton.next_power_of_2(channels))
     out = x.new_empty(samples, high * across, taps * channels)
     with torch.cuda.device_of(x):
         _patches[triton.cdiv(rows, TILE // wide), triton.cdiv(channels, wide), taps](
-            x, out, rows, channels, height, width, high, across, taps, kernel[1], *stride, *padding, ROWS=TILE // wide,
-            CHANNELS=wide, num_warps=WARPS)
+            x,
+            out,
+            rows,
+            channels,
+            height,
+            width,
+            high,
+            across,
+            taps,
+            kernel[1],
+            *stride,
+            *padding,
+            ROWS=TILE // wide,
+            CHANNELS=wide,
+            num_warps=WARPS,
+        )
     return out

@@ -4,11 +4,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from droptop.nets.fusing import kernels
+from droptop.nets.kernel_choice import own_kernels
 
 
 class Norm(nn.BatchNorm2d):
     """torch's BatchNorm2d; its parameters and buffers have the same names."""
+
+    own_kernels = False  # `Backbone.use_own_kernels` switches them on
 
     def __init__(self, channels: int) -> None:
         super().__init__(channels)
@@ -33,9 +35,14 @@ class Norm(nn.BatchNorm2d):
         """Are the kernels wanted, and can they do it?"""
         if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
             return False
-        return (x.is_cuda and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
-                and x.is_contiguous(memory_format=torch.channels_last) and x.numel() > self.num_features
-                and kernels() is not None)
+        return (
+            self.own_kernels
+            and x.is_cuda
+            and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+            and x.is_contiguous(memory_format=torch.channels_last)
+            and x.numel() > self.num_features
+            and own_kernels() is not None
+        )
 
     def fused(self, x: Tensor, add: Tensor | None = None, relu: bool = False) -> Tensor:
         from droptop.nets.kernels import NormAddReLU
@@ -43,6 +50,16 @@ class Norm(nn.BatchNorm2d):
         if add is not None:
             add = add.contiguous(memory_format=torch.channels_last)
         out: Tensor = NormAddReLU.apply(
-            x, self.weight, self.bias, add, self.running_mean, self.running_var, self.training,
-            self.training and self.track_running_stats, self.momentum, self.eps, relu)
+            x,
+            self.weight,
+            self.bias,
+            add,
+            self.running_mean,
+            self.running_var,
+            self.training,
+            self.training and self.track_running_stats,
+            self.momentum,
+            self.eps,
+            relu,
+        )
         return out

@@ -59,8 +59,11 @@ def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Conv2d | nn.Linear]
     """The convolutions and linear layers that each part calls."""
     called: dict[str, list[nn.Conv2d | nn.Linear]] = {part: [] for part in PARTS}
     for part in PARTS:
-        hooks = [layer.register_forward_hook(lambda layer, *_, part=part: called[part].append(layer))
-                 for layer in model.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
+        hooks = [
+            layer.register_forward_hook(lambda layer, *_, part=part: called[part].append(layer))
+            for layer in model.modules()
+            if isinstance(layer, nn.Conv2d | nn.Linear)
+        ]
         with evaluating(model):
             x = getattr(model, part)(x)
         for hook in hooks:

@@ -61,8 +61,10 @@ class Attention(nn.Module):
         self.proj = nn.Linear(width, width)
 
     def forward(self, x: Tensor, prefix: Tensor | None) -> Tensor:
-        query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2)  # each B, heads, n, e
-                             for part in self.qkv(x).chunk(3, 2))
+        query, key, value = (
+            part.unflatten(2, (self.heads, -1)).transpose(1, 2)  # each B, heads, n, e
+            for part in self.qkv(x).chunk(3, 2)
+        )
         if prefix is not None:
             key, value = (torch.cat([more.to(own.dtype), own], 2) for more, own in zip(prefix, (key, value)))
         return self.proj(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
@@ -92,8 +94,9 @@ class Block(nn.Module):
 
 
 class ViT(Backbone):
-    def __init__(self, classes: int, patch: int, width: int, depth: int, heads: int, input_size: int,
-                 hidden: int | None = None) -> None:
+    def __init__(
+        self, classes: int, patch: int, width: int, depth: int, heads: int, input_size: int, hidden: int | None = None
+    ) -> None:
         super().__init__()
         self.patch, self.width, self.heads, self.input_size = patch, width, heads, input_size
         self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(3, width, patch, patch)})
@@ -151,10 +154,16 @@ def vit_like(config: ViTConfig, classes: int, found: dict[str, Tensor], name: st
         raise BadRequest(f"--weights {name} is no ViT by timm's names: it lacks {', '.join(missing)}")
     patch, grid = found["patch_embed.proj.weight"].shape[-1], (found["pos_embed"].shape[1] - 1) ** 0.5
     if grid != int(grid) or grid == 0:
-        raise BadRequest(f"--weights {name}: pos_embed has {found['pos_embed'].shape[1]} rows, not one for the class "
-                         "token and a square of patches")
-    shape = {"patch": patch, "width": found["cls_token"].shape[-1], "input_size": int(grid) * patch,
-             "depth": len({tensor.split(".")[1] for tensor in found if tensor.startswith("blocks.")})}
+        raise BadRequest(
+            f"--weights {name}: pos_embed has {found['pos_embed'].shape[1]} rows, not one for the class "
+            "token and a square of patches"
+        )
+    shape = {
+        "patch": patch,
+        "width": found["cls_token"].shape[-1],
+        "input_size": int(grid) * patch,
+        "depth": len({tensor.split(".")[1] for tensor in found if tensor.startswith("blocks.")}),
+    }
     for option in ("patch", "width", "depth"):
         asked = getattr(config, option)
         require(asked in (None, shape[option]), option, f"{shape[option]} with --weights {name}", asked)

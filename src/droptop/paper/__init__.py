@@ -1,12 +1,12 @@
 """The paper, runnable: a recipe for every table and figure (`droptop paper list`).
 
-    recipe.py    what a recipe is: the cells it needs, and what it shows of them
-    found.py     what those cells measured
-    exhibits.py  tables and figures; write.py makes files of them
-    verdict.py   reproduced, partly, not reproduced: one rule for all
-    quoted.py    what the paper says
-    cook.py      runs what is missing and shows what is there
-    recipes/     a file each, or for those that have much in common one
+recipe.py    what a recipe is: the cells it needs, and what it shows of them
+results.py     what those cells measured
+outputs.py  tables and figures; write.py makes files of them
+verdict.py   reproduced, partly, not reproduced: one rule for all
+quoted.py    what the paper says
+cook.py      runs what is missing and shows what is there
+recipes/     a file each, or for those that have much in common one
 """
 
 from importlib import import_module
@@ -15,8 +15,18 @@ from droptop.errors import BadRequest, meant
 from droptop.paper.recipe import Recipe
 
 # In recipes/, in the order of `droptop paper list`; each has RECIPES.
-MODULES = ("tables", "ablation", "validity", "sensitivity", "readings", "colours", "impact", "overhead", "attention",
-           "features")
+MODULES = (
+    "tables",
+    "ablation",
+    "validity",
+    "sensitivity",
+    "readings",
+    "colours",
+    "impact",
+    "overhead",
+    "attention",
+    "features",
+)
 
 
 def every_recipe() -> dict[str, Recipe]:

@@ -4,7 +4,7 @@ Nothing here was measured by this package. Columns stand as in the paper's table
 percent of the figure without DropTop, of which lower forgetting is an improvement too.
 """
 
-from droptop.paper.exhibits import Mean
+from droptop.paper.tables import Mean
 
 Place = tuple[str, str, str]  # stream, test set, figure
 
@@ -54,49 +54,62 @@ dualprompt relative       0.7      -0.6       4.5       1.2       0.1      11.2
 """
 
 
-def _read(text: str, sets: tuple[tuple[str, str], ...],
-          figures: tuple[str, ...]) -> dict[tuple[str, str, Place], tuple[float, ...]]:
+def _read(
+    text: str, sets: tuple[tuple[str, str], ...], figures: tuple[str, ...]
+) -> dict[tuple[str, str, Place], tuple[float, ...]]:
     """Figures and their errors by method, arm and place, the columns being those of each set in turn."""
     places = [(*of, figure) for of in sets for figure in figures]
-    found = {}
+    results = {}
     for line in text.strip().splitlines():
         method, arm, *cells = line.split()
         for place, cell in zip(places, cells, strict=True):
-            found[method, arm, place] = tuple(map(float, cell.split("±")))
-    return found
+            results[method, arm, place] = tuple(map(float, cell.split("±")))
+    return results
 
 
-_FIGURES = (_read(TABLE_1, (*BIASED, *UNBIASED), ("A_avg", "F_last"))
-            | _read(TABLE_2, (IMAGENET_9, *UNBIASED), ("A_avg", "F_last"))
-            | _read(TABLE_F, (CIFAR_100, CIFAR_10), ("A_last", "A_avg", "F_last")))
+_FIGURES = (
+    _read(TABLE_1, (*BIASED, *UNBIASED), ("A_avg", "F_last"))
+    | _read(TABLE_2, (IMAGENET_9, *UNBIASED), ("A_avg", "F_last"))
+    | _read(TABLE_F, (CIFAR_100, CIFAR_10), ("A_last", "A_avg", "F_last"))
+)
 
 
 def figure(method: str, debias: str, place: Place) -> Mean | None:
     """Tables 1, 2 and that of appendix F, with or without DropTop."""
-    found = _FIGURES.get((method, debias, place))
-    return None if found is None else Mean(found[0], found[1])
+    results = _FIGURES.get((method, debias, place))
+    return None if results is None else Mean(results[0], results[1])
 
 
 def relative(method: str, place: Place) -> float | None:
     """Their relative improvement, in percent."""
-    found = _FIGURES.get((method, "relative", place))
-    return None if found is None else found[0]
+    results = _FIGURES.get((method, "relative", place))
+    return None if results is None else results[0]
 
 
 # A_avg, mean over the biased sets (Table 3) and over the unbiased ones (appendix E): no fusion, random, fixed, DropTop.
 ABLATION = {
-    "er": (43.8, 43.9, 44.1, 45.5), "derpp": (42.0, 41.6, 43.4, 44.4), "mir": (38.0, 37.8, 39.3, 38.7),
-    "gss": (34.7, 34.8, 37.0, 38.0), "aser": (40.5, 41.4, 40.5, 42.1)}
+    "er": (43.8, 43.9, 44.1, 45.5),
+    "derpp": (42.0, 41.6, 43.4, 44.4),
+    "mir": (38.0, 37.8, 39.3, 38.7),
+    "gss": (34.7, 34.8, 37.0, 38.0),
+    "aser": (40.5, 41.4, 40.5, 42.1),
+}
 ABLATION_MEAN, ABLATION_DEGRADED = (39.8, 39.9, 40.9, 41.7), (-4.9, -4.5, -2.1)
 ABLATION_UNBIASED = {  # by Table 1 the last of ER's is 38.6, not 39.4: the mean of 35.9 and 41.3; the others agree
-    "er": (35.2, 38.1, 39.1, 39.4), "derpp": (34.0, 33.7, 38.0, 37.1), "mir": (33.1, 32.3, 36.6, 35.8),
-    "gss": (33.4, 32.2, 32.4, 36.2), "aser": (33.0, 31.7, 33.1, 33.4)}
+    "er": (35.2, 38.1, 39.1, 39.4),
+    "derpp": (34.0, 33.7, 38.0, 37.1),
+    "mir": (33.1, 32.3, 36.6, 35.8),
+    "gss": (33.4, 32.2, 32.4, 36.2),
+    "aser": (33.0, 31.7, 33.1, 33.4),
+}
 ABLATION_UNBIASED_MEAN, ABLATION_UNBIASED_DEGRADED = (33.7, 33.6, 35.8, 36.4), (-7.9, -8.3, -1.6)
 
 # ER with DropTop on Split CIFAR-10 (appendix E): A_avg and F_last; how much worse than DropTop, in percent of it.
-DESIGN = {"soft": {"A_avg": Mean(60.3, 0.4), "F_last": Mean(40.4, 3.1)},
-          "common": {"A_avg": Mean(57.6, 0.1), "F_last": Mean(42.7, 1.6)},
-          "droptop": {"A_avg": Mean(61.0, 0.6), "F_last": Mean(37.6, 1.9)}}
+DESIGN = {
+    "soft": {"A_avg": Mean(60.3, 0.4), "F_last": Mean(40.4, 3.1)},
+    "common": {"A_avg": Mean(57.6, 0.1), "F_last": Mean(42.7, 1.6)},
+    "droptop": {"A_avg": Mean(61.0, 0.6), "F_last": Mean(37.6, 1.9)},
+}
 DEGRADED = {"soft": {"A_avg": 1.1, "F_last": 7.4}, "common": {"A_avg": 5.6, "F_last": 13.6}}
 
 # ER on Split CIFAR-10: share of the adjustments of kappa that a reference of two models makes too, and A_avg of either.
@@ -105,10 +118,25 @@ AGREEMENT, ONE_MODEL, TWO_MODELS = Mean(82.1, 0.6), Mean(61.0, 0.6), Mean(61.5, 
 # ER trained on backgrounds alone and on foregrounds alone (appendix B): A_1 .. A_4, A_avg, F_last, and the accuracy of
 # ordinary training.
 IMPACT = {
-    "only_bg": (Mean(54.4, 2.2), Mean(35.4, 1.7), Mean(21.6, 1.6), Mean(16.3, 0.8), Mean(31.9, 1.2), Mean(45.6, 1.7),
-                Mean(28.4, 1.6)),
-    "only_fg": (Mean(54.0, 0.3), Mean(37.3, 2.3), Mean(24.9, 0.6), Mean(21.2, 0.6), Mean(34.4, 0.6), Mean(40.5, 1.6),
-                Mean(29.1, 0.4))}
+    "only_bg": (
+        Mean(54.4, 2.2),
+        Mean(35.4, 1.7),
+        Mean(21.6, 1.6),
+        Mean(16.3, 0.8),
+        Mean(31.9, 1.2),
+        Mean(45.6, 1.7),
+        Mean(28.4, 1.6),
+    ),
+    "only_fg": (
+        Mean(54.0, 0.3),
+        Mean(37.3, 2.3),
+        Mean(24.9, 0.6),
+        Mean(21.2, 0.6),
+        Mean(34.4, 0.6),
+        Mean(40.5, 1.6),
+        Mean(29.1, 0.4),
+    ),
+}
 IMPACT_RELATIVE = (-0.8, 5.5, 15.4, 29.6, 7.6, 11.1, 2.7)
 
 # ER on Split ImageNet-9 (appendix E): GPU memory in GB, minutes.

@@ -3,10 +3,10 @@
     Recipe("table1", "Table 1", "five replay methods with and without DropTop",
            methods=("er", "mir"), data=("split-cifar10",),
            study=lambda scope: [{"data": scope.data, "method": scope.methods, "debias": ["none", "droptop"]}],
-           show=lambda found: [Table(...)])
+           show=lambda results: [Table(...)])
 
 `study` gives grids as a study.toml holds them. `show` asks for cells by the same options, one value each:
-`found.series({"data": "split-cifar10", "method": "er", "debias": "none"}, "clean", "A_avg")` is what that cell
+`results.series({"data": "split-cifar10", "method": "er", "debias": "none"}, "clean", "A_avg")` is what that cell
 measured, by seed. What holds for all cells (device, root, weights, a quick look's small net) the scope adds by itself,
 and what the paper has for a method where our default is another.
 """
@@ -17,18 +17,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from droptop.config import Config, as_toml, flatten
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig
-from droptop.study.grid import FIXED, NAMES, expand, has
+from droptop.options import flatten
+from droptop.runs.config import Config
+from droptop.sweeps.grid import FIXED, NAMES, expand, has
+from droptop.system.toml_files import toml_line
 
 if TYPE_CHECKING:
-    from droptop.paper.exhibits import Exhibit
-    from droptop.paper.found import Found
-    from droptop.paper.notebook import Notebook
+    from droptop.paper.cell_results import CellResults
+    from droptop.paper.measurements import Measurements
+    from droptop.paper.tables import Output
 
-Block = dict[str, Any]  # a grid: an option with a list or tuple of values varies
-Cell = dict[str, Any]  # one value each
+Grid = dict[str, Any]  # a grid: an option with a list or tuple of values varies
+CellOptions = dict[str, Any]  # one value each
 
 # What a quick look makes of every cell, unless a block says otherwise: three tasks of five steps, a narrow net.
 QUICK: dict[str, Any] = {"split": "0,1/2,3/4,5", "limit": 160, "width": 6, "memory": 100}
@@ -46,7 +48,7 @@ class Scope:
     quick: bool = False
     options: dict[str, Any] = field(default_factory=dict)  # of every cell that has them
 
-    def grids(self, block: Block) -> list[Block]:
+    def grids(self, block: Grid) -> list[Grid]:
         """A block with what holds for every cell, as far as one of its own has it; a grid for all methods of which the
         paper has the same."""
         own = {name: list(value) if isinstance(value, tuple) else value for name, value in block.items()}
@@ -63,11 +65,11 @@ class Scope:
             grids.append({name: value for name, value in common.items() if name in known} | part)
         return grids
 
-    def expand(self, block: Block) -> list[Config]:
+    def expand(self, block: Grid) -> list[Config]:
         """The configurations of a block, each with its seeds."""
         return [config for grid in self.grids(block) for config in expand(grid | {"seeds": self.seeds})]
 
-    def config(self, cell: Cell) -> Config:
+    def config(self, cell: CellOptions) -> Config:
         """The one that a cell's options stand for; those that its arm does not have are left out, as in a grid."""
         key = json.dumps(cell, sort_keys=True)
         if key not in self.asked_for:
@@ -80,16 +82,20 @@ class Scope:
         """Configurations by their cells: a table asks for each of them many times."""
         return {}
 
-    def toml(self, blocks: Iterable[Block]) -> str:
+    def toml(self, blocks: Iterable[Grid]) -> str:
         """The study, which `droptop sweep` takes as well."""
         top = {"seeds": self.seeds} | {name: self.options[name] for name in FIXED if name in self.options}
-        grids = [{name: value for name, value in grid.items() if name not in top} for block in blocks
-                 for grid in self.grids(block)]
-        return "\n[[grid]]\n".join("".join(as_toml(name, value) + "\n" for name, value in part.items())
-                                   for part in (top, *grids))
+        grids = [
+            {name: value for name, value in grid.items() if name not in top}
+            for block in blocks
+            for grid in self.grids(block)
+        ]
+        return "\n[[grid]]\n".join(
+            "".join(toml_line(name, value) for name, value in part.items()) for part in (top, *grids)
+        )
 
 
-def nothing(scope: Scope) -> list[Block]:
+def nothing(scope: Scope) -> list[Grid]:
     """The study of a recipe that needs no cells."""
     return []
 
@@ -101,9 +107,11 @@ class Recipe:
     name: str
     place: str  # in the paper
     about: str
-    show: Callable[["Found"], Sequence["Exhibit"]]
-    study: Callable[[Scope], list[Block]] = nothing
-    measure: Callable[["Found", "Notebook"], None] | None = None  # what is no cell, such as times; see `notebook`
+    show: Callable[["CellResults"], Sequence["Output"]]
+    study: Callable[[Scope], list[Grid]] = nothing
+    measure: Callable[["CellResults", "Measurements"], None] | None = (
+        None  # what is no cell, such as times; see `measurements`
+    )
     methods: tuple[str, ...] = ("er",)
     data: tuple[str, ...] = ("split-cifar10",)  # the paper's
     quick_data: tuple[str, ...] = ("fashion-sticker",)  # in their place in a quick look

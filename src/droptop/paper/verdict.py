@@ -3,14 +3,14 @@
 A figure is reproduced where our paired difference lies on the paper's side of 0, its 95% interval excludes 0, and that
 interval reaches the paper's difference; partly where it excludes 0 on the paper's side and falls short of it. Where the
 paper's own difference is below two of its standard errors there is no claim: nothing to reproduce, nothing to refute.
-Tables say so in a note, `exhibits.VERDICT`.
+Tables say so in a note, `outputs.VERDICT`.
 """
 
 from collections.abc import Sequence
 from math import hypot
 from typing import Literal
 
-from droptop.paper.exhibits import Difference, Mean
+from droptop.paper.tables import Difference, Mean
 
 Word = Literal["reproduced", "partly", "not reproduced", "no claim", "cannot tell"]
 CLAIMED = 2  # standard errors from which on a difference of the paper's is a claim

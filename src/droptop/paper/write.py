@@ -1,4 +1,4 @@
-"""A recipe's exhibits as files: Markdown for a page such as REPRODUCTION.md, CSV for programs, LaTeX for a paper, PNG
+"""A recipe's outputs as files: Markdown for a page such as REPRODUCTION.md, CSV for programs, LaTeX for a paper, PNG
 and PDF for figures; and as tables in a terminal.
 """
 
@@ -13,12 +13,25 @@ from rich.table import Column as RichColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from droptop.checkpoint import write_atomic
-from droptop.paper.exhibits import Column, Difference, Exhibit, Figure, Mean, Percent, Table, Value
+from droptop.paper.tables import Column, Difference, Figure, Mean, Output, Percent, Table, Value
+from droptop.system.files import write_atomic
 
 QUOTED = "quoted"
-LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
-         "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "±": r"$\pm$", "<": "$<$", ">": "$>$"}
+LATEX = {
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "±": r"$\pm$",
+    "<": "$<$",
+    ">": "$>$",
+}
 
 
 @dataclass(frozen=True)
@@ -30,19 +43,21 @@ class Heading:
     facts: Sequence[str]  # machine, date, what is missing
 
 
-def write(exhibits: Sequence[Exhibit], heading: Heading, out: Path, name: str) -> list[Path]:
+def write(outputs: Sequence[Output], heading: Heading, out: Path, name: str) -> list[Path]:
     """Writes everything to OUT/NAME.*; gives the files."""
-    parts, files = [f"## {heading.title}", "\n".join(f"    {command}" for command in heading.commands),
-                    "\n".join(heading.facts)], []
-    for exhibit in exhibits:
-        stem = f"{name}-{exhibit.suffix}" if exhibit.suffix else name
-        if isinstance(exhibit, Table):
-            contents = {f"{stem}.csv": csv_text(exhibit), f"{stem}.tex": latex(exhibit)}
-            parts += [f"**{exhibit.title}**", markdown(exhibit)]
+    parts, files = (
+        [f"## {heading.title}", "\n".join(f"    {command}" for command in heading.commands), "\n".join(heading.facts)],
+        [],
+    )
+    for output in outputs:
+        stem = f"{name}-{output.suffix}" if output.suffix else name
+        if isinstance(output, Table):
+            contents = {f"{stem}.csv": csv_text(output), f"{stem}.tex": latex(output)}
+            parts += [f"**{output.title}**", markdown(output)]
         else:
-            contents = dict(zip((f"{stem}.png", f"{stem}.pdf"), draw(exhibit)))
-            parts += [f"![{exhibit.title}]({stem}.png)", f"*{exhibit.title}*"]
-        parts += exhibit.notes
+            contents = dict(zip((f"{stem}.png", f"{stem}.pdf"), draw(output)))
+            parts += [f"![{output.title}]({stem}.png)", f"*{output.title}*"]
+        parts += output.notes
         for file, content in contents.items():
             write_atomic(out / file, content)
             files.append(out / file)
@@ -71,6 +86,7 @@ def markdown(table: Table) -> str:
 
 def latex(table: Table) -> bytes:
     """A tabular for booktabs; quoted figures in italics, significant differences bold."""
+
     def cell(value: Value, column: Column) -> str:
         text = escaped(plain(value))
         if column.kind == QUOTED and text:
@@ -78,10 +94,16 @@ def latex(table: Table) -> bytes:
         return rf"\textbf{{{text}}}" if isinstance(value, Difference) and value.significant else text
 
     letters = "".join("l" if column.kind in ("label", "verdict") else "r" for column in table.columns)
-    lines = [f"% {table.title}", rf"\begin{{tabular}}{{{letters}}}", r"\toprule",
-             " & ".join(escaped(head) for head in heads(table)) + r" \\", r"\midrule"]
-    lines += [" & ".join(cell(value, column) for value, column in zip(row, table.columns)) + r" \\"
-              for row in table.rows]
+    lines = [
+        f"% {table.title}",
+        rf"\begin{{tabular}}{{{letters}}}",
+        r"\toprule",
+        " & ".join(escaped(head) for head in heads(table)) + r" \\",
+        r"\midrule",
+    ]
+    lines += [
+        " & ".join(cell(value, column) for value, column in zip(row, table.columns)) + r" \\" for row in table.rows
+    ]
     lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in table.notes)]
     return ("\n".join(lines) + "\n").encode()
 
@@ -109,18 +131,24 @@ def fields(values: Sequence[Value]) -> tuple[str, ...]:
     return next((value.fields for value in values if isinstance(value, Mean | Difference | Percent)), ())
 
 
-def tables(exhibits: Sequence[Exhibit]) -> list[RichTable]:
+def tables(outputs: Sequence[Output]) -> list[RichTable]:
     """The tables among them, for a terminal."""
-    return [shown(exhibit) for exhibit in exhibits if isinstance(exhibit, Table)]
+    return [shown(output) for output in outputs if isinstance(output, Table)]
 
 
 def shown(table: Table) -> RichTable:
     styles = {"quoted": "italic dim", "verdict": "bold"}
-    page = RichTable(*(RichColumn(head, style=styles.get(column.kind, ""))
-                       for head, column in zip(heads(table), table.columns)), title=table.title)
+    page = RichTable(
+        *(RichColumn(head, style=styles.get(column.kind, "")) for head, column in zip(heads(table), table.columns)),
+        title=table.title,
+    )
     for row in table.rows:
-        page.add_row(*(Text(plain(value), style="bold" if isinstance(value, Difference) and value.significant else "")
-                       for value in row))
+        page.add_row(
+            *(
+                Text(plain(value), style="bold" if isinstance(value, Difference) and value.significant else "")
+                for value in row
+            )
+        )
     return page
 
 
@@ -129,7 +157,7 @@ def plain(value: Value) -> str:
 
 
 def escaped(text: str) -> str:
-    return re.sub("|".join(map(re.escape, LATEX)), lambda found: LATEX[found[0]], text)
+    return re.sub("|".join(map(re.escape, LATEX)), lambda results: LATEX[results[0]], text)
 
 
 # -- Figures ----------------------------------------------------------------------------------------------------------
@@ -142,7 +170,7 @@ def draw(figure: Figure) -> tuple[bytes, bytes]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from droptop.report.figures import STYLE
+    from droptop.figures.style import STYLE
 
     with plt.rc_context(STYLE):
         drawing = figure.draw()

@@ -1,25 +1,20 @@
 """Results as a person reads them in a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
-from droptop.results.compare import CURVES, Effect, verdict
+from droptop.results.statistics import CURVES, Effect, estimate, verdict
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}
 
 
-def mean_error(values: list[float | None]) -> str:
-    """Mean ± standard error over seeds."""
-    known = np.array([value for value in values if value is not None])
-    if len(known) == 0:
-        return "-"
-    if len(known) == 1:
-        return f"{known[0]:.1f}"
-    return f"{known.mean():.1f} ± {known.std(ddof=1) / np.sqrt(len(known)):.1f}"
+def mean_error(values: Iterable[float | None]) -> str:
+    """Return mean ± standard error over seeds, as text."""
+    mean, error, _ = estimate(values)
+    return "-" if mean is None else f"{mean:.1f}" if error is None else f"{mean:.1f} ± {error:.1f}"
 
 
 def p_text(p: float | None) -> str:
@@ -28,9 +23,12 @@ def p_text(p: float | None) -> str:
 
 def effect_cells(effect: Effect) -> list[str]:
     diff, interval = effect["diff"], effect["ci95"]
-    return ["-" if diff is None else f"{diff:+.1f}",
-            "-" if interval is None else f"{interval[0]:+.1f} .. {interval[1]:+.1f}", p_text(effect["p"]),
-            *([p_text(effect["p_holm"])] if "p_holm" in effect else [])]
+    return [
+        "-" if diff is None else f"{diff:+.1f}",
+        "-" if interval is None else f"{interval[0]:+.1f} .. {interval[1]:+.1f}",
+        p_text(effect["p"]),
+        *([p_text(effect["p_holm"])] if "p_holm" in effect else []),
+    ]
 
 
 def heading(summary: dict[str, Any]) -> str:
@@ -50,14 +48,29 @@ def run_table(summary: dict[str, Any]) -> Table:
 
 def compare_table(comparison: dict[str, Any]) -> Table:
     plain, debiased = comparison["arms"].values()
-    table = Table("test set", "", plain["debias"], debiased["debias"], "difference", "95% interval", "p",
-                  "p (Holm)", "", title=f"{heading(plain)} ({LEGEND})",
-                  caption="p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)")
+    table = Table(
+        "test set",
+        "",
+        plain["debias"],
+        debiased["debias"],
+        "difference",
+        "95% interval",
+        "p",
+        "p (Holm)",
+        "",
+        title=f"{heading(plain)} ({LEGEND})",
+        caption="p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)",
+    )
     for test, effects in comparison["effects"].items():
         for figure, effect in effects.items():
-            table.add_row(test if figure == "A_avg" else "", NAMES.get(figure, figure),
-                          mean_error(plain["tests"][test][figure]), mean_error(debiased["tests"][test][figure]),
-                          *effect_cells(effect), verdict(figure, effect))
+            table.add_row(
+                test if figure == "A_avg" else "",
+                NAMES.get(figure, figure),
+                mean_error(plain["tests"][test][figure]),
+                mean_error(debiased["tests"][test][figure]),
+                *effect_cells(effect),
+                verdict(figure, effect),
+            )
         table.add_section()
     return table
 
@@ -68,8 +81,18 @@ def bench_line(row: dict[str, Any]) -> str:
 
 def bench_table(rows: list[dict[str, Any]], data: str, steps: int) -> Table:
     """Times of a step, against plain ER of the same engine and number of seeds, and where they go."""
-    table = Table("method", "debias", "engine", "seeds", "ms a step a seed", "steps / s", "of er", "MiB", "spent in",
-                  title=f"{data}, {steps} steps (mean ± standard error)")
+    table = Table(
+        "method",
+        "debias",
+        "engine",
+        "seeds",
+        "ms a step a seed",
+        "steps / s",
+        "of er",
+        "MiB",
+        "spent in",
+        title=f"{data}, {steps} steps (mean ± standard error)",
+    )
     er = {(row["engine"], row["seeds"]): row["ms"] for row in rows if (row["method"], row["debias"]) == ("er", "none")}
     ours = [ms for (engine, _), ms in er.items() if engine != "plain loop"]
     if ours:
@@ -79,10 +102,15 @@ def bench_table(rows: list[dict[str, Any]], data: str, steps: int) -> Table:
         plain = er.get((row["engine"], row["seeds"]))
         arm = (row["method"], row["debias"], row["engine"])
         shares = row.get("shares", {}) if arm != before else {}
-        table.add_row(*(arm if arm != before else ("", "", "")), str(row["seeds"]),
-                      f"{row['ms']:.2f} ± {row['ms_error']:.2f}", f"{row['steps_per_second']:.0f}",
-                      "-" if plain is None else f"{row['ms'] / plain:.2f}", str(row.get("memory_mib") or "-"),
-                      ", ".join(f"{part} {share:.0f}%" for part, share in shares.items()))
+        table.add_row(
+            *(arm if arm != before else ("", "", "")),
+            str(row["seeds"]),
+            f"{row['ms']:.2f} ± {row['ms_error']:.2f}",
+            f"{row['steps_per_second']:.0f}",
+            "-" if plain is None else f"{row['ms'] / plain:.2f}",
+            str(row.get("memory_mib") or "-"),
+            ", ".join(f"{part} {share:.0f}%" for part, share in shares.items()),
+        )
         before = arm
     return table
 
@@ -102,8 +130,10 @@ def answer(comparison: dict[str, Any]) -> list[str]:
         lines.append(f"{test}: {words.get(word, word)}, {diff} points of A_avg{spread}")
     dropped = comparison["arms"][debias].get("dropped")
     if dropped:
-        lines.append(f"{mean_error(dropped['share'])}% of the dropped cells lay on the shortcut; "
-                     f"{mean_error(dropped['chance'])}% would have by chance")
+        lines.append(
+            f"{mean_error(dropped['share'])}% of the dropped cells lay on the shortcut; "
+            f"{mean_error(dropped['chance'])}% would have by chance"
+        )
     return lines
 
 
@@ -113,22 +143,44 @@ def listed(words: Sequence[str]) -> str:
 
 def averaged_over(varied: Sequence[str]) -> str:
     """What is said of options that a group of runs does not have in common."""
-    return f"{listed(varied)} {'varies' if len(varied) == 1 else 'vary'} as well and " \
-           f"{'is' if len(varied) == 1 else 'are'} averaged over"
+    return (
+        f"{listed(varied)} {'varies' if len(varied) == 1 else 'vary'} as well and "
+        f"{'is' if len(varied) == 1 else 'are'} averaged over"
+    )
 
 
 def study_table(rows: list[dict[str, Any]], by: Sequence[str]) -> Table:
     """A row a group, test set and figure; what debiasing changes where that can be said."""
-    table = Table(*by, "test", "", "n", "mean ± error", "to none", "95% interval", "p", "p (Holm)",
-                  title="percent; differences are paired by seed, p (Holm) is corrected for those of one figure")
+    table = Table(
+        *by,
+        "test",
+        "",
+        "n",
+        "mean ± error",
+        "to none",
+        "95% interval",
+        "p",
+        "p (Holm)",
+        title="percent; differences are paired by seed, p (Holm) is corrected for those of one figure",
+    )
     for row in rows:
         error = "" if row["error"] is None else f" ± {row['error']:.1f}"
         effect = ["", "", "", ""]
         if row["diff"] is not None:
             interval = [] if row["low"] is None else [row["low"], row["high"]]
-            effect = [f"{row['diff']:+.1f}", " .. ".join(f"{edge:+.1f}" for edge in interval) or "-", p_text(row["p"]),
-                      p_text(row["p_holm"])]
-        table.add_row(*(str(row[name]) for name in by), row["test"], row["figure"], str(row["n"]),
-                      f"{row['mean']:.1f}{error}", *effect)
+            effect = [
+                f"{row['diff']:+.1f}",
+                " .. ".join(f"{edge:+.1f}" for edge in interval) or "-",
+                p_text(row["p"]),
+                p_text(row["p_holm"]),
+            ]
+        table.add_row(
+            *(str(row[name]) for name in by),
+            row["test"],
+            row["figure"],
+            str(row["n"]),
+            f"{row['mean']:.1f}{error}",
+            *effect,
+        )
     table.caption = f"{LEGEND}; n: seeds"
     return table

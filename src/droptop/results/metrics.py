@@ -49,8 +49,13 @@ def accuracy(groups: Evaluation, classes: tuple[int, ...] | None = None) -> floa
 
 def accuracy_matrix(after: list[Evaluation], tasks: Tasks) -> list[list[float | None]]:
     """a[i][j] from the evaluations after each task; None for j > i, and while none of task j's classes is seen."""
-    return [[accuracy(groups, classes) if j <= i and _sum(groups)[0][list(classes)].any() else None
-             for j, classes in enumerate(tasks)] for i, groups in enumerate(after)]
+    return [
+        [
+            accuracy(groups, classes) if j <= i and _sum(groups)[0][list(classes)].any() else None
+            for j, classes in enumerate(tasks)
+        ]
+        for i, groups in enumerate(after)
+    ]
 
 
 def forgetting(matrix: list[list[float | None]]) -> float | None:
@@ -63,8 +68,15 @@ def forgetting(matrix: list[list[float | None]]) -> float | None:
 
 def worst_group(groups: Evaluation) -> float | None:
     """The lowest accuracy of a class among the samples that follow the shortcut or contradict it."""
-    return min((_percent(correct, n) for tally in groups.values()
-                for n, correct in zip(tally["n"], tally["correct"]) if n >= SMALLEST_GROUP), default=None)
+    return min(
+        (
+            _percent(correct, n)
+            for tally in groups.values()
+            for n, correct in zip(tally["n"], tally["correct"])
+            if n >= SMALLEST_GROUP
+        ),
+        default=None,
+    )
 
 
 def accuracy_curve(after: list[Evaluation]) -> list[float]:
@@ -81,8 +93,9 @@ def anytime_accuracy(curve: Sequence[tuple[int, float]]) -> float:
     return float(np.average(values[known], weights=weights)) if known.any() else float("nan")
 
 
-def metrics(after: list[Evaluation], tasks: Tasks,
-            anytime: Sequence[tuple[int, Evaluation]] = ()) -> dict[str, float | None]:
+def metrics(
+    after: list[Evaluation], tasks: Tasks, anytime: Sequence[tuple[int, Evaluation]] = ()
+) -> dict[str, float | None]:
     """The figures of one test set from its evaluations after each task and, for A_auc, at any step."""
     figures: dict[str, float | None] = {
         "A_avg": float(np.mean(accuracy_curve(after))),

@@ -6,15 +6,34 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from droptop.data import cifar as cifar_files
+from droptop.data import fashion as fashion_images
+from droptop.data import folder as user_folder
+from droptop.data import imagenet9 as imagenet9_files
+from droptop.data import mnist as mnist_files
+from droptop.data.root import FileProgress
 from droptop.errors import BadRequest, meant
 from droptop.streams import cifar, fashion, folder, imagenet9, mnist
 from droptop.streams.colours import ColourConfig
-from droptop.streams.root import Progress
 from droptop.streams.shortcuts import ShortcutConfig
-from droptop.streams.stream import Batch, Position, Samples, Source, Spec, Stream, StreamConfig
+from droptop.streams.stream import Stream, StreamConfig
+from droptop.types import Batch, Position, Samples, Source, Spec
 
-__all__ = ["FAMILIES", "STREAMS", "Batch", "Data", "Position", "Samples", "Source", "Spec", "Stream", "StreamConfig",
-           "StreamKind", "find", "known_names"]
+__all__ = [
+    "FAMILIES",
+    "STREAMS",
+    "Batch",
+    "Data",
+    "Position",
+    "Samples",
+    "Source",
+    "Spec",
+    "Stream",
+    "StreamConfig",
+    "StreamKind",
+    "find",
+    "known_names",
+]
 
 
 @dataclass(frozen=True)
@@ -22,16 +41,20 @@ class Data:
     """The images behind a stream. Both raise `Missing` where they are not on this disk."""
 
     where: Callable[[Path | None], str]  # where they are below a root, found without reading them
-    check: Callable[[Path | None, Progress], str]  # reads every file, and says what there is
+    check: Callable[[Path | None, FileProgress], str]  # reads every file, and says what there is
     package: str | None = None  # what `droptop data download` calls them
 
 
-BUILT_IN = Data(lambda root: "built in", fashion.check)
-CIFAR10 = Data(partial(cifar.where, cifar.CIFAR10), partial(cifar.check, cifar.CIFAR10), "cifar10")
-CIFAR100 = Data(partial(cifar.where, cifar.CIFAR100), partial(cifar.check, cifar.CIFAR100), "cifar100")
-MNIST = Data(mnist.where, mnist.check, "mnist")
-IMAGENET9 = Data(imagenet9.IMAGENET9.where, imagenet9.IMAGENET9.check)
-TINY_IMAGENET9 = Data(imagenet9.TINY.where, imagenet9.TINY.check)
+BUILT_IN = Data(lambda root: "built in", fashion_images.check)
+CIFAR10 = Data(
+    partial(cifar_files.where, cifar_files.CIFAR10), partial(cifar_files.check, cifar_files.CIFAR10), "cifar10"
+)
+CIFAR100 = Data(
+    partial(cifar_files.where, cifar_files.CIFAR100), partial(cifar_files.check, cifar_files.CIFAR100), "cifar100"
+)
+MNIST = Data(mnist_files.where, mnist_files.check, "mnist")
+IMAGENET9 = Data(imagenet9_files.IMAGENET9.where, imagenet9_files.IMAGENET9.check)
+TINY_IMAGENET9 = Data(imagenet9_files.TINY.where, imagenet9_files.TINY.check)
 
 
 @dataclass(frozen=True)
@@ -54,40 +77,68 @@ class Family:
 
 
 def _imagenet9(variant: str) -> StreamKind:
-    return StreamKind(partial(imagenet9.IMAGENET9.build, imagenet9.known(variant)), imagenet9.ImageNet9Config,
-                      folder.PRESET_224, "ImageNet-9 without primates; test sets with other backgrounds", IMAGENET9)
+    return StreamKind(
+        partial(imagenet9.split_imagenet9, imagenet9_files.IMAGENET9, imagenet9_files.known(variant)),
+        imagenet9.ImageNet9Config,
+        folder.PRESET_224,
+        "ImageNet-9 without primates; test sets with other backgrounds",
+        IMAGENET9,
+    )
 
 
 def _tiny_imagenet9(variant: str) -> StreamKind:
-    return StreamKind(partial(imagenet9.TINY.build, imagenet9.known(variant)), imagenet9.TinyImageNet9Config,
-                      folder.PRESET, "images of 64 px in the layout of ImageNet-9", TINY_IMAGENET9)
+    return StreamKind(
+        partial(imagenet9.split_imagenet9, imagenet9_files.TINY, imagenet9_files.known(variant)),
+        imagenet9.TinyImageNet9Config,
+        folder.PRESET,
+        "images of 64 px in the layout of ImageNet-9",
+        TINY_IMAGENET9,
+    )
 
 
 def _folder(path: str) -> StreamKind:
-    data = Data(lambda root: folder.where(path), lambda root, progress: folder.check(path, progress))
+    data = Data(lambda root: user_folder.where(path), lambda root, progress: user_folder.check(path, progress))
     return StreamKind(partial(folder.folder, path), folder.FolderConfig, folder.PRESET, "your own images", data)
 
 
 STREAMS: dict[str, StreamKind] = {
-    "fashion": StreamKind(
-        fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut", border=fashion.PADDING),
+    "fashion": StreamKind(fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut", border=fashion_images.PADDING),
     "fashion-sticker": StreamKind(
-        fashion.fashion_sticker, fashion.StickerConfig, fashion.PRESET,
-        "a coloured sticker on the border tells the class", border=fashion.PADDING),
+        fashion.fashion_sticker,
+        fashion.StickerConfig,
+        fashion.PRESET,
+        "a coloured sticker on the border tells the class",
+        border=fashion_images.PADDING,
+    ),
     "fashion-background": StreamKind(
-        fashion.fashion_background, ShortcutConfig, fashion.PRESET,
-        "a texture behind the garment tells the class", border=fashion.PADDING),
+        fashion.fashion_background,
+        ShortcutConfig,
+        fashion.PRESET,
+        "a texture behind the garment tells the class",
+        border=fashion_images.PADDING,
+    ),
     "fashion-colour": StreamKind(
-        fashion.fashion_colour, ColourConfig, fashion.PRESET, "the garment's colour tells the class",
-        border=fashion.PADDING),
-    "split-cifar10": StreamKind(
-        cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
+        fashion.fashion_colour,
+        ColourConfig,
+        fashion.PRESET,
+        "the garment's colour tells the class",
+        border=fashion_images.PADDING,
+    ),
+    "split-cifar10": StreamKind(cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
     "split-cifar100": StreamKind(
-        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100),
+        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100
+    ),
     "split-mnist": StreamKind(
-        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST, mnist.PADDING),
+        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST, mnist_files.PADDING
+    ),
     "biased-mnist": StreamKind(
-        mnist.biased_mnist, ColourConfig, mnist.PRESET, "MNIST, whose colour tells the digit", MNIST, mnist.PADDING),
+        mnist.biased_mnist,
+        ColourConfig,
+        mnist.PRESET,
+        "MNIST, whose colour tells the digit",
+        MNIST,
+        mnist_files.PADDING,
+    ),
     "split-imagenet9": _imagenet9("original"),
     "split-tiny-imagenet9": _tiny_imagenet9("original"),
 }
@@ -109,8 +160,9 @@ def find(name: str) -> StreamKind:
         return FAMILIES[head].kind(rest)
     if head in FAMILIES:
         raise BadRequest(f"{name} is not the whole name: {head}:{FAMILIES[head].takes}")
-    raise BadRequest(f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}"
-                     f"{meant(name, STREAMS)}")
+    raise BadRequest(
+        f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}{meant(name, STREAMS)}"
+    )
 
 
 def known_names() -> dict[str, str]:

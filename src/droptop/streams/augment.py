@@ -41,8 +41,14 @@ def crop_flip(x: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor
     return padded[image, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-def random_boxes(count: int, height: int, width: int, generator: torch.Generator, area: tuple[float, float],
-                 ratio: tuple[float, float] = RATIOS) -> Tensor:
+def random_boxes(
+    count: int,
+    height: int,
+    width: int,
+    generator: torch.Generator,
+    area: tuple[float, float],
+    ratio: tuple[float, float] = RATIOS,
+) -> Tensor:
     """4, count: top, left, height and width of boxes as torchvision's RandomResizedCrop draws them.
 
     The share of the image is uniform, the ratio of the sides log-uniform, the place uniform; a box that does not fit is
@@ -74,7 +80,9 @@ def resize_boxes(x: Tensor, boxes: Tensor, mirror: Tensor) -> Tensor:
 
     rows, columns = sampled(top, h, height), sampled(left, w, width)
     columns = torch.where(mirror[:, None], columns.flip(1), columns)
-    places = torch.stack(torch.broadcast_tensors(((2 * columns + 1) / width - 1)[:, None, :],
-                                                 ((2 * rows + 1) / height - 1)[:, :, None]), -1)
+    places = torch.stack(
+        torch.broadcast_tensors(((2 * columns + 1) / width - 1)[:, None, :], ((2 * rows + 1) / height - 1)[:, :, None]),
+        -1,
+    )
     resized = F.grid_sample(x.float(), places, mode="bilinear", padding_mode="border", align_corners=False)
     return (resized if x.is_floating_point() else resized.round()).to(x.dtype)

@@ -13,7 +13,8 @@ from torch import Tensor
 from droptop.errors import require
 from droptop.rng import generator
 from droptop.streams.shortcuts import ShortcutConfig, draw_cues
-from droptop.streams.stream import Samples, Spec, Stream
+from droptop.streams.stream import Stream
+from droptop.types import Samples, Spec
 
 CLASSES = 10
 
@@ -45,8 +46,9 @@ class ColourConfig(ShortcutConfig):
         return torch.tensor(different), torch.tensor([different.index(colour) for colour in colours])
 
 
-def coloured(name: str, spec: Spec, train: Samples, test: Samples, config: ColourConfig, seed: int,
-             limit: int | None) -> Stream:
+def coloured(
+    name: str, spec: Spec, train: Samples, test: Samples, config: ColourConfig, seed: int, limit: int | None
+) -> Stream:
     """The stream of grey images (N, 1, side, side) in their classes' colours."""
     colours, own = config.palette()
 

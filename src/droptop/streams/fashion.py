@@ -12,27 +12,19 @@ random.
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from PIL import Image
-from torch import Tensor
 
+from droptop.data.fashion import CLASSES, foreground, images
 from droptop.errors import require
 from droptop.rng import generator
 from droptop.streams.colours import ColourConfig, coloured
-from droptop.streams.root import Progress
 from droptop.streams.shortcuts import CUES, ShortcutConfig, add_background, add_sticker, draw_cues
-from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
+from droptop.streams.stream import Stream, StreamConfig
+from droptop.types import Samples, Spec
 
-CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 SPEC = Spec((3, 32, 32), CLASSES, mean=0.286, std=0.353)  # Fashion-MNIST's customary figures
-TRAIN, TEST = 1200, 200  # images a class
-PADDING = 2
 # Measured to be enough net for these images on a CPU: a stride-2 stem and a last map of 2 x 2.
 PRESET = {"width": 12, "stem": "7x7/2", "lr": 0.05, "memory": 500, "augment": "none"}
 
@@ -49,32 +41,12 @@ class StickerConfig(ShortcutConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(1 <= self.sticker_size <= 32, "sticker_size", "a number of pixels from 1 to 32", self.sticker_size)
-        require(0 < self.garment_brightness <= 1, "garment_brightness", "a number above 0 and up to 1",
-                self.garment_brightness)
-
-
-@cache
-def images() -> tuple[Samples, Samples]:
-    """Training and test images, 28 x 28 grey padded to 32 x 32 RGB; on the sheet a row's position is its label."""
-    with (files("droptop.streams") / "data/fashion.png").open("rb") as file:
-        sheet = torch.from_numpy(np.array(Image.open(file)))
-    grey = sheet.view(-1, 28, 100, 28).transpose(1, 2).reshape(-1, 28, 28)
-    rgb = F.pad(grey, (PADDING,) * 4)[:, None].expand(-1, 3, -1, -1).contiguous()
-    labels = torch.arange(len(CLASSES))
-    edge = TRAIN * len(CLASSES)
-    return (Samples(rgb[:edge], labels.repeat_interleave(TRAIN)),
-            Samples(rgb[edge:], labels.repeat_interleave(TEST)))
-
-
-def check(root: Path | None, progress: Progress) -> str:
-    """What there is, in a line."""
-    train, test = images()
-    return f"{len(train):,} + {len(test):,} images of {len(CLASSES)} classes, 28 x 28"
-
-
-def foreground(x: Tensor) -> Tensor:
-    """N, height, width: the garment's pixels, which Fashion-MNIST shows on black."""
-    return x[:, 0] > 8
+        require(
+            0 < self.garment_brightness <= 1,
+            "garment_brightness",
+            "a number above 0 and up to 1",
+            self.garment_brightness,
+        )
 
 
 def fashion(config: StreamConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
@@ -82,8 +54,9 @@ def fashion(config: StreamConfig, seed: int, limit: int | None = None, root: Pat
     return Stream("fashion", SPEC, train, {"clean": test}, config, seed, limit)
 
 
-def with_shortcut(name: str, paint: Paint, config: ShortcutConfig, seed: int, limit: int | None,
-                  brightness: float = 1.0) -> Stream:
+def with_shortcut(
+    name: str, paint: Paint, config: ShortcutConfig, seed: int, limit: int | None, brightness: float = 1.0
+) -> Stream:
     train, test = (dataclasses.replace(part, x=(part.x * brightness).to(torch.uint8)) for part in images())
     tests = {
         "biased": paint(test, config.correlation, generator(seed, name, "biased")),
@@ -103,8 +76,7 @@ def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None, 
     return with_shortcut("fashion-sticker", paint, config, seed, limit, config.garment_brightness)
 
 
-def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = None,
-                       root: Path | None = None) -> Stream:
+def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     def paint(samples: Samples, correlation: float, random: torch.Generator) -> Samples:
         cues = draw_cues(samples.y, correlation, random)
         x, shortcut = add_background(samples.x, foreground(samples.x), cues, random)

@@ -1,24 +1,18 @@
-"""A user's own images as a stream, `folder:PATH`: the tree's layout is in `tree`, that of masks in `scenes`.
+"""A user's own images as a stream, `folder:PATH`.
 
 Its test set is called test; folders test-NAME are further ones, such as the same objects without what may give them
-away. With masks there is one for every background variant, and so an answer to the question whether a learner leans on
+away. With masks there is one per background variant, and so an answer to the question whether a learner leans on
 backgrounds.
 """
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from droptop.errors import BadRequest, all_refusals, require
-from droptop.streams import cache
-from droptop.streams.cache import Room
-from droptop.streams.checks import check_images, check_scenes
-from droptop.streams.root import Progress
-from droptop.streams.scenes import Scenes, plain, read_boxes
-from droptop.streams.stream import Source, Spec, Stream, StreamConfig
-from droptop.streams.tree import FURTHER, Part, read_tree
-from droptop.streams.variants import VARIANTS
+from droptop.data.folder import image_sets, read_user_tree
+from droptop.data.image_cache import Room, load_images, read_once
+from droptop.errors import require
+from droptop.streams.stream import Stream, StreamConfig
+from droptop.types import Source, Spec
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's customary figures
 # The paper's optimiser and memory. The stem leaves a first map of 32 x 32 and a last one of 4 x 4 at 64 px; with
@@ -51,73 +45,14 @@ class FolderConfig(ImageConfig):
 
 
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
-    spec, images, tests = cache.once((path, config.image_size, config.in_memory_mb), lambda: sources(path, config))
+    """Return the stream of a folder's images."""
+    spec, images, tests = read_once((path, config.image_size, config.in_memory_mb), lambda: sources(path, config))
     return Stream(f"folder:{path}", spec, images, tests, config, seed, limit)
 
 
 def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, Source]]:
-    """What its images are like, what to train on and what to test with."""
-    (place, train, test, more), room, size = tree(path), config.room, config.image_size
-    spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
-    images = cache.source(plain(train, size, f"{place}, training"), train.y, room)
-    if (scenes := scenes_of(place, test)) is not None:
-        scenes.complete()
-    recipes = {"test" if scenes is None else "original": plain(test, size, f"{place}, test")}
-    if scenes is not None:
-        recipes |= {variant: scenes.recipe(variant, range(len(test)), size, f"{place}, {variant}")
-                    for variant in VARIANTS}
-    tests = {name: cache.source(recipe, test.y, room) for name, recipe in recipes.items()}
-    return spec, images, tests | {name: cache.source(plain(part, size, f"{place}, {name}"), part.y, room)
-                                  for name, part in more.items()}
-
-
-def tree(path: str) -> tuple[Path, Part, Part, dict[str, Part]]:
-    """The folder, and its images for training and testing."""
-    place = Path(path).expanduser()
-    train, test, more = read_tree(place)
-    if len(train.classes) == 1:
-        raise BadRequest(f"{place / 'train'} holds one class, {train.classes[0]}: a stream has two at least")
-    for name in more.keys() & {"", "test", "original", *VARIANTS}:
-        raise BadRequest(f"{place / FURTHER}{name} needs another name: {name or 'an empty one'} is taken")
-    return place, train, test, more
-
-
-def files_of(data: str) -> str | None:
-    """What a run knows the images of `folder:PATH` by: SHA-256 of their names and sizes. None of other streams, and
-    where there is no such folder."""
-    kind, _, path = data.partition(":")
-    if kind != "folder":
-        return None
-    try:
-        _, train, test, more = tree(path)
-        parts = [(name, part.path(row).stat().st_size) for part in (train, test, *more.values())
-                 for row, name in enumerate(part.names)]
-    except (BadRequest, OSError):
-        return None
-    return hashlib.sha256(json.dumps(sorted(parts)).encode()).hexdigest()
-
-
-def where(path: str) -> str:
-    """The folder, and how many images are in it; none is read."""
-    place, train, test, more = tree(path)
-    counts = " + ".join(f"{len(part):,}" for part in (train, test, *more.values()))
-    return f"{place}, {counts} images of {len(train.classes)} classes"
-
-
-def scenes_of(place: Path, part: Part) -> Scenes | None:
-    """A part with its masks, where the tree has any."""
-    return Scenes(part, place, read_boxes(place)) if (place / "masks").is_dir() else None
-
-
-def check(path: str, progress: Progress = cache.silent) -> str:
-    """Whether a whole tree is in order, and what there is in it."""
-    place, train, test, more = tree(path)
-    said = []
-    with all_refusals() as trying:
-        for name, part in (("training", train), ("test", test), *more.items()):
-            with trying():
-                said.append(check_images(part, name, progress))
-        with trying():
-            if (scenes := scenes_of(place, test)) is not None:
-                said.append(check_scenes(scenes, "test masks", progress))
-    return "\n".join(said)
+    """Return what the images are like, those to train on, and the test sets."""
+    tree, room = read_user_tree(path), config.room
+    training, tests = image_sets(tree, config.image_size)
+    spec = Spec((3, config.image_size, config.image_size), tree.train.classes, mean=MEAN, std=STD)
+    return spec, load_images(*training, room), {name: load_images(*test, room) for name, test in tests.items()}

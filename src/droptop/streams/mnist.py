@@ -1,30 +1,18 @@
-"""MNIST from its idx files, plain or coloured: 28 x 28 grey padded to 32 x 32 RGB.
+"""MNIST in five tasks of two digits, plain or coloured.
 
-    ROOT/MNIST/raw/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]
-
-    split-mnist     grey digits                                  test set: clean
-    biased-mnist    a colour a digit (appendix B of the paper)   test sets: biased, plain, random
+split-mnist     grey digits                                 test set: clean
+biased-mnist    a colour per digit (appendix B of the paper)   test sets: biased, plain, random
 """
 
 import dataclasses
-from functools import cache
 from pathlib import Path
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
-from droptop.errors import BadRequest, all_refusals
+from droptop.data.mnist import DIGITS, PADDING, SIDE, digits
 from droptop.streams.colours import ColourConfig, coloured
-from droptop.streams.idx import read_idx
-from droptop.streams.root import Missing, Progress, dataset_folder, download_command
-from droptop.streams.stream import Samples, Spec, Stream, StreamConfig
+from droptop.streams.stream import Stream, StreamConfig
+from droptop.types import Spec
 
-FOLDER = "MNIST/raw"
-SIDE, PADDING = 28, 2
-DIGITS = tuple("0123456789")
 SPEC = Spec((3, SIDE + 2 * PADDING, SIDE + 2 * PADDING), DIGITS, mean=0.1307, std=0.3081)  # the customary figures
-PARTS = {"train": 60_000, "t10k": 10_000}  # images in each
 # The net and memory of the paper's appendix E; no augmentation, since a mirrored digit is none. Its recipe for the two
 # tasks of appendix B has lr 0.001, at which one pass over five tasks falls short: plain ER with width 8 and seed 0 ends
 # with an accuracy of 51% there and of 87% at 0.05 on split-mnist; on biased-mnist's random colours, with 13% and 21%.
@@ -38,72 +26,3 @@ def split_mnist(config: StreamConfig, seed: int, limit: int | None = None, root:
 
 def biased_mnist(config: ColourConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     return coloured("biased-mnist", SPEC, *digits(root), config, seed, limit)
-
-
-def where(root: Path | None) -> str:
-    """The folder it is in, unless a file is missing; nothing is read."""
-    folder = folder_of(root)
-    for part in PARTS:
-        for kind in ("images-idx3", "labels-idx1"):
-            path = folder / f"{part}-{kind}-ubyte"
-            if not path.is_file() and not path.with_name(path.name + ".gz").is_file():
-                raise Missing("MNIST", path, f"{download_command('mnist', root)} fetches it")
-    return str(folder)
-
-
-def check(root: Path | None, progress: Progress) -> str:
-    """Reads every file, or says what is wrong with some; then what there is, in a line."""
-    train, test = read(folder_of(root), tuple(PARTS.items()), progress)
-    return f"{len(train):,} + {len(test):,} images of {len(DIGITS)} classes, {SIDE} x {SIDE}"
-
-
-# -- The files --------------------------------------------------------------------------------------------------------
-
-
-def folder_of(root: Path | None) -> Path:
-    return dataset_folder("MNIST", root, FOLDER, f"{download_command('mnist', root)} fetches it")
-
-
-def digits(root: Path | None) -> tuple[Samples, Samples]:
-    """Training and test images: N, 1, 32, 32."""
-    return _cached(folder_of(root).resolve(), tuple(PARTS.items()))
-
-
-@cache
-def _cached(folder: Path, parts: tuple[tuple[str, int], ...]) -> tuple[Samples, Samples]:
-    """Read once a process."""
-    return read(folder, parts, lambda done, total, name: None)
-
-
-def read(folder: Path, parts: tuple[tuple[str, int], ...], progress: Progress) -> tuple[Samples, Samples]:
-    images, labels = [], []
-    with all_refusals() as trying:
-        for done, (part, rows) in enumerate(parts):
-            with trying():
-                path = present(folder / f"{part}-images-idx3-ubyte")
-                progress(2 * done, 2 * len(parts), path.name)
-                images.append(F.pad(torch.tensor(read_idx(path, (rows, SIDE, SIDE))), (PADDING,) * 4)[:, None])
-            with trying():
-                path = present(folder / f"{part}-labels-idx1-ubyte")
-                progress(2 * done + 1, 2 * len(parts), path.name)
-                labels.append(read_labels(path, rows))
-        progress(2 * len(parts), 2 * len(parts), "MNIST")
-    train, test = map(Samples, images, labels)
-    return train, test
-
-
-def read_labels(path: Path, rows: int) -> Tensor:
-    y = torch.tensor(read_idx(path, (rows,))).long()
-    for row in (y >= len(DIGITS)).nonzero()[:1, 0].tolist():
-        raise BadRequest(f"{path}: the label of image {row} is {y[row]} instead of a number from 0 to 9")
-    for digit in (y.bincount(minlength=len(DIGITS)) == 0).nonzero()[:1, 0].tolist():
-        raise BadRequest(f"{path}: no image of class {digit}")
-    return y
-
-
-def present(path: Path) -> Path:
-    """The file, decompressed or not."""
-    compressed = path.with_name(path.name + ".gz")
-    if not path.is_file() and not compressed.is_file():
-        raise BadRequest(f"{path} is missing, and so is {compressed.name}")
-    return path if path.is_file() else compressed

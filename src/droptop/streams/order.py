@@ -10,9 +10,7 @@ from torch import Tensor
 
 from droptop.errors import BadRequest, require
 from droptop.rng import generator
-
-Tasks = tuple[tuple[int, ...], ...]  # classes of each task
-
+from droptop.types import Tasks
 
 # -- Classes ----------------------------------------------------------------------------------------------------------
 
@@ -47,7 +45,7 @@ def split_classes(classes: tuple[str, ...], tasks: int, class_order: str, split:
             raise BadRequest(f"--class-order takes natural, random or all classes; {missing[0]} is missing")
     require(tasks == 0 or len(classes) % tasks == 0, "tasks", f"0 or a divisor of the {len(classes)} classes", tasks)
     size = len(classes) // tasks if tasks else 2
-    return tuple(order[start:start + size] for start in range(0, len(classes), size))
+    return tuple(order[start : start + size] for start in range(0, len(classes), size))
 
 
 # -- Samples ----------------------------------------------------------------------------------------------------------

@@ -67,8 +67,9 @@ def textures(cues_N: Tensor, side: int, generator: torch.Generator) -> Tensor:
     return (palette()[cues_N][:, :, None, None] * (0.25 + 0.5 * stripes[:, None])).to(torch.uint8)
 
 
-def add_background(images: Tensor, foreground: Tensor, cues_N: Tensor,
-                   generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def add_background(
+    images: Tensor, foreground: Tensor, cues_N: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """A global cue: the images with their cue's texture behind the foreground (N, side, side), and its pixels."""
     behind = textures(cues_N, images.shape[-1], generator)
     return torch.where(foreground[:, None], images, behind), ~foreground

@@ -1,113 +1,23 @@
 """A stream: classes split into tasks, whose images arrive once, in an order that only the seed decides.
 
-    for x, y, task, shortcut in stream:      # in droptop's loop or in anyone's own
-        ...
+for x, y, task, shortcut in stream:      # in droptop's loop or in anyone's own
+    ...
 """
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from droptop.errors import BadBatch, BadRequest, require
+from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
 from droptop.streams.prefetch import prefetch
+from droptop.types import Batch, Position, Samples, Source, Spec, Subset
 
 HELD_OUT = "held-out"  # the test set of training images that are kept back
-
-
-@dataclass(frozen=True)
-class Spec:
-    """What a learner must know of the images before it sees one."""
-
-    shape: tuple[int, int, int]  # channels, height, width
-    classes: tuple[str, ...]
-    dtype: torch.dtype = torch.uint8
-    mean: float | tuple[float, ...] = 0.0  # of pixels in [0, 1], one for all channels or one each
-    std: float | tuple[float, ...] = 1.0
-
-    def __post_init__(self) -> None:
-        names = self.classes
-        if isinstance(names, str | int) or not names or len(set(names)) < len(names):
-            raise BadRequest(f"classes must be one name or more, each another, not {names!r}")
-        if len(self.shape) != 3 or min(self.shape) < 1:
-            raise BadRequest(f"shape must be channels, height and width, not {self.shape}")
-        if self.shape[2] in (1, 3) and self.shape[0] > 4:
-            warnings.warn(f"shape is channels, height and width: {self.shape} are images of {self.shape[0]} channels",
-                          stacklevel=3)
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Images with their labels and, where the stream knows its shortcut, the truth about it."""
-
-    x: Tensor  # N, channels, height, width
-    y: Tensor  # N
-    follows: Tensor | None = None  # N: does this sample's shortcut point to its class?
-    shortcut: Tensor | None = None  # N, height, width: the shortcut's pixels
-
-    def __post_init__(self) -> None:
-        for name, part in vars(self).items():
-            if not isinstance(part, Tensor) and (part is not None or name in ("x", "y")):
-                raise BadBatch(f"samples are tensors; {name} is a {type(part).__name__}: torch.as_tensor makes one")
-        if len(self.x) != len(self.y):
-            raise BadBatch(f"images need a label each: there are {len(self.x)} images and {len(self.y)} labels")
-        if self.y.dtype != torch.int64:
-            raise BadBatch(f"labels must be int64, not {self.y.dtype}")
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, rows: Tensor) -> "Samples":
-        follows, shortcut = self.follows, self.shortcut
-        return Samples(self.x[rows], self.y[rows], None if follows is None else follows[rows],
-                       None if shortcut is None else shortcut[rows])
-
-
-class Source(Protocol):
-    """Where samples come from, by row: memory (`Samples` are their own source), or a disk."""
-
-    @property
-    def y(self) -> Tensor: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: Tensor) -> Samples: ...
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of a source, which stay where they are."""
-
-    source: Source
-    rows: Tensor
-
-    @property
-    def y(self) -> Tensor:
-        return self.source.y[self.rows]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, rows: Tensor) -> Samples:
-        return self.source[self.rows[rows]]
-
-
-class Batch(NamedTuple):
-    x: Tensor
-    y: Tensor
-    task: int
-    shortcut: Tensor | None
-
-
-class Position(NamedTuple):
-    """The next batch of a stream."""
-
-    task: int = 0
-    batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,23 +54,35 @@ class StreamConfig:
 class Stream:
     """Batches of training images, each once, task after task; `tests` by name to see what has been learned."""
 
-    def __init__(self, name: str, spec: Spec, train: Source, tests: Mapping[str, Source], config: StreamConfig,
-                 seed: int, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        spec: Spec,
+        train: Source,
+        tests: Mapping[str, Source],
+        config: StreamConfig,
+        seed: int,
+        limit: int | None = None,
+    ) -> None:
         self.held = held_out(train.y, config.hold_out)
         if config.hold_out:
             rows = self.held.nonzero()[:, 0]
-            tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Rows(train, rows)}
+            tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
         for part, source in (("training images", train), *((f"test set {test}", one) for test, one in tests.items())):
             if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
-                raise BadRequest(f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
-                                 f"{int(source.y.min())} to {int(source.y.max())}")
+                raise BadRequest(
+                    f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
+                    f"{int(source.y.min())} to {int(source.y.max())}"
+                )
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
-                raise BadRequest(f"task {task} of {name} has {len(self.order[task])} samples, fewer than one batch of "
-                                 f"{config.batch}: raise --limit, lower --batch or --imbalance, or pass --no-drop-last")
+                raise BadRequest(
+                    f"task {task} of {name} has {len(self.order[task])} samples, fewer than one batch of "
+                    f"{config.batch}: raise --limit, lower --batch or --imbalance, or pass --no-drop-last"
+                )
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
@@ -198,7 +120,7 @@ class Stream:
     def batch(self, position: Position) -> Batch:
         """The batch at a position."""
         size = self.config.batch
-        rows = self.order[position.task][position.batch * size:(position.batch + 1) * size]
+        rows = self.order[position.task][position.batch * size : (position.batch + 1) * size]
         samples = self.train[rows]
         return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 

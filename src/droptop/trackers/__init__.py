@@ -16,8 +16,11 @@ from droptop.trackers.tracker import Tracker
 
 __all__ = ["TRACKERS", "Tracker", "check", "find", "name_of", "names"]
 
-TRACKERS = {"csv": "droptop.trackers.csv_file:CsvFile", "tensorboard": "droptop.trackers.tensorboard:TensorBoard",
-            "wandb": "droptop.trackers.wandb:WeightsAndBiases"}
+TRACKERS = {
+    "csv": "droptop.trackers.csv_file:CsvFile",
+    "tensorboard": "droptop.trackers.tensorboard:TensorBoard",
+    "wandb": "droptop.trackers.wandb:WeightsAndBiases",
+}
 PACKAGES = ("tensorboard", "wandb")  # each is an extra of its own name
 TAKES = f"some of {', '.join(TRACKERS)} and MODULE:CLASS, separated by commas"
 

@@ -29,9 +29,17 @@ class WeightsAndBiases(Tracker):
         for earlier in place.glob(f"offline-run-*-{number}"):
             shutil.rmtree(earlier)
         quiet = wandb.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True)
-        self.run = wandb.init(mode=None if "WANDB_MODE" in os.environ else "offline", group=group, name=name, id=number,
-                              project=os.environ.get("WANDB_PROJECT", "droptop"), resume="allow", dir=folder,
-                              reinit="create_new", settings=quiet)  # several seeds may share a process
+        self.run = wandb.init(
+            mode=None if "WANDB_MODE" in os.environ else "offline",
+            group=group,
+            name=name,
+            id=number,
+            project=os.environ.get("WANDB_PROJECT", "droptop"),
+            resume="allow",
+            dir=folder,
+            reinit="create_new",
+            settings=quiet,
+        )  # several seeds may share a process
         self.known = self.run.step  # steps that W&B has from before, and does not take again
         self.last = 0
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from droptop.engine.portrait import portrait, trained
+from droptop.paper.cell_results import CellResults, Series, difference, mean
 from droptop.paper.claims import stream_name, suffix
-from droptop.paper.exhibits import Column, Exhibit, Figure, Table, Value
-from droptop.paper.found import Found, Series, difference, mean
-from droptop.paper.notebook import Notebook
-from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.measurements import Measurements
+from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
+from droptop.paper.recipes.feature_definitions import FeatureStatistics, figures
+from droptop.paper.recipes.feature_extraction import features_of, load_seed_with_stream
 from droptop.paper.recipes.shared import ARMS, STATISTICS, band, colour
-from droptop.results.features import Portrait, figures
+from droptop.paper.tables import Column, Figure, Output, Table, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,42 +43,46 @@ NAMES = {
     "response, others": "of a non-shortcut feature's, %",
 }
 KINDS = {"shortcuts": "-", "others": "--"}
-PANELS = {"shortcuts": "shortcuts among active features (%)",
-          "times as active": "Eq. 3: activation,\nshortcuts / others",
-          "votes": "property 2: speak for the\ncurrent task on earlier images (%)",
-          "response": "activation gone with\nthe true shortcut (%)"}
+PANELS = {
+    "shortcuts": "shortcuts among active features (%)",
+    "times as active": "Eq. 3: activation,\nshortcuts / others",
+    "votes": "property 2: speak for the\ncurrent task on earlier images (%)",
+    "response": "activation gone with\nthe true shortcut (%)",
+}
 MEANING = (
     f"Learners after the tasks {SPLIT}, tested on images as training shows them; all other classes are unseen. A "
     "feature is a unit of the vector that the head sees; thresholds are in units of the mean feature's activation on "
     "seen data. "
-    + STATISTICS + " By chance, features would speak for the current task a third of the time. The true shortcut can "
-    "be taken away where the stream has test images with and without it. The paper measures none of this.")
+    + STATISTICS
+    + " By chance, features would speak for the current task a third of the time. The true shortcut can "
+    "be taken away where the stream has test images with and without it. The paper measures none of this."
+)
 
 
-def cell(data: str, debias: str) -> Cell:
+def cell(data: str, debias: str) -> CellOptions:
     return {"data": data, "method": "er", "debias": debias, "split": SPLIT}
 
 
-def study(scope: Scope) -> list[Block]:
+def study(scope: Scope) -> list[Grid]:
     return [cell(data, arm) for data in scope.data for arm in ARMS]
 
 
-def key(found: Found, own: Cell, seed: int) -> str:
-    return f"{found.run(own).name} seed {seed}"
+def key(results: CellResults, own: CellOptions, seed: int) -> str:
+    return f"{results.run(own).name} seed {seed}"
 
 
-def measure(found: Found, notes: Notebook) -> None:
+def measure(results: CellResults, notes: Measurements) -> None:
     """Portrays the features of every seed's last checkpoint."""
-    for data in found.scope.data:
+    for data in results.scope.data:
         for arm in ARMS:
             own = cell(data, arm)
-            for seed in found.of(own):
-                notes.once(key(found, own, seed), partial(portrayed, found, own, seed))
+            for seed in results.of(own):
+                notes.once(key(results, own, seed), partial(measured_features, results, own, seed))
 
 
-def portrayed(found: Found, own: Cell, seed: int) -> dict[str, Any]:
-    stream, learner = trained(found.scope.config(own), found.run(own), seed)
-    values = asdict(portrait(learner, stream))
+def measured_features(results: CellResults, own: CellOptions, seed: int) -> dict[str, Any]:
+    stream, learner = load_seed_with_stream(results.scope.config(own), results.run(own), seed)
+    values = asdict(features_of(learner, stream))
     return {name: kept(value) for name, value in values.items()}
 
 
@@ -89,64 +93,97 @@ def kept(value: Any) -> Any:
     return [None if np.isnan(number) else float(f"{number:.6g}") for number in value]
 
 
-def portraits(found: Found, data: str, arm: str) -> dict[int, Portrait]:
+def statistics_by_seed(results: CellResults, data: str, arm: str) -> dict[int, FeatureStatistics]:
     """By seed, as they were noted."""
     own = cell(data, arm)
-    noted = {seed: found.notes[key(found, own, seed)] for seed in found.of(own) if key(found, own, seed) in found.notes}
+    noted = {
+        seed: results.notes[key(results, own, seed)]
+        for seed in results.of(own)
+        if key(results, own, seed) in results.notes
+    }
     return {seed: read(values) for seed, values in noted.items()}
 
 
-def read(noted: dict[str, Any]) -> Portrait:
-    arrays: dict[str, Any] = {name: np.array(value, dtype=float) if isinstance(value, list) else value
-                              for name, value in noted.items()}
-    return Portrait(**arrays)
+def read(noted: dict[str, Any]) -> FeatureStatistics:
+    arrays: dict[str, Any] = {
+        name: np.array(value, dtype=float) if isinstance(value, list) else value for name, value in noted.items()
+    }
+    return FeatureStatistics(**arrays)
 
 
-def series(by_seed: dict[int, Portrait], figure: str, rho: float = RHO, epsilon: float = EPSILON) -> Series:
+def series(by_seed: dict[int, FeatureStatistics], figure: str, rho: float = RHO, epsilon: float = EPSILON) -> Series:
     values = {seed: figures(own, rho, epsilon).get(figure) for seed, own in by_seed.items()}
     scale = 100 if figure == "times as active" else 1
     return {seed: scale * value for seed, value in values.items() if value is not None}
 
 
-def table(found: Found, data: str) -> Table:
-    arms = {arm: portraits(found, data, arm) for arm in ARMS}
+def table(results: CellResults, data: str) -> Table:
+    arms = {arm: statistics_by_seed(results, data, arm) for arm in ARMS}
     rows: list[list[Value]] = []
     for figure, name in NAMES.items():
         plain, debiased = (series(arms[arm], figure) for arm in ARMS)
         if plain or debiased:
             effect = difference(plain, debiased)
             rows.append([name, mean(plain), mean(debiased), effect, effect.n])
-    columns = [Column(f"rho = {RHO:g}, epsilon = {EPSILON:g}", "label"), *(Column(name) for name in ARMS.values()),
-               Column("DropTop - none"), Column("n")]
-    return Table(f"Shortcut features of ER on {stream_name(data)}", columns, rows, [MEANING], suffix(found, data))
+    columns = [
+        Column(f"rho = {RHO:g}, epsilon = {EPSILON:g}", "label"),
+        *(Column(name) for name in ARMS.values()),
+        Column("DropTop - none"),
+        Column("n"),
+    ]
+    return Table(f"Shortcut features of ER on {stream_name(data)}", columns, rows, [MEANING], suffix(results, data))
 
 
-def thresholds(found: Found, data: str) -> Table:
+def thresholds(results: CellResults, data: str) -> Table:
     """Do shortcuts differ from non-shortcuts as Eq. 3 and property 2 say, whatever the thresholds?"""
-    known = series(portraits(found, data, "none"), "response, shortcuts")  # can the true shortcut be taken away?
+    known = series(
+        statistics_by_seed(results, data, "none"), "response, shortcuts"
+    )  # can the true shortcut be taken away?
     panels = {"votes": "property 2: votes", **({"response": "true shortcut: response"} if known else {})}
     rows: list[list[Value]] = []
     for arm, name in ARMS.items():
-        by_seed = portraits(found, data, arm)
+        by_seed = statistics_by_seed(results, data, arm)
         for rho, epsilon in itertools.product(TRIED, TRIED):
             activation = series(by_seed, "times as active", rho, epsilon)
-            gaps = [difference(series(by_seed, f"{panel}, others", rho, epsilon),
-                               series(by_seed, f"{panel}, shortcuts", rho, epsilon)) for panel in panels]
-            rows.append([name, f"{rho:g}", f"{epsilon:g}", mean(series(by_seed, "shortcuts", rho, epsilon)),
-                         difference(dict.fromkeys(activation, 100.0), activation), *gaps])
-    columns = [Column("learner", "label"), Column("rho", "label"), Column("epsilon", "label"),
-               Column("shortcuts, % of active"), Column("Eq. 3: activation, % above non-shortcuts"),
-               *(Column(f"{what}, shortcuts - others") for what in panels.values())]
-    return Table(f"Shortcuts against non-shortcuts of ER on {stream_name(data)}", columns, rows,
-                 ["The figures of the table above at other thresholds. " + STATISTICS],
-                 "-".join(filter(None, (suffix(found, data), "thresholds"))))
+            gaps = [
+                difference(
+                    series(by_seed, f"{panel}, others", rho, epsilon),
+                    series(by_seed, f"{panel}, shortcuts", rho, epsilon),
+                )
+                for panel in panels
+            ]
+            rows.append(
+                [
+                    name,
+                    f"{rho:g}",
+                    f"{epsilon:g}",
+                    mean(series(by_seed, "shortcuts", rho, epsilon)),
+                    difference(dict.fromkeys(activation, 100.0), activation),
+                    *gaps,
+                ]
+            )
+    columns = [
+        Column("learner", "label"),
+        Column("rho", "label"),
+        Column("epsilon", "label"),
+        Column("shortcuts, % of active"),
+        Column("Eq. 3: activation, % above non-shortcuts"),
+        *(Column(f"{what}, shortcuts - others") for what in panels.values()),
+    ]
+    return Table(
+        f"Shortcuts against non-shortcuts of ER on {stream_name(data)}",
+        columns,
+        rows,
+        ["The figures of the table above at other thresholds. " + STATISTICS],
+        "-".join(filter(None, (suffix(results, data), "thresholds"))),
+    )
 
 
-def draw(found: Found, data: str) -> "Drawing":
+def draw(results: CellResults, data: str) -> "Drawing":
     """Every panel over epsilon and, below, over rho; solid lines are of shortcuts, dashed ones of non-shortcuts."""
     import matplotlib.pyplot as plt
 
-    arms = {arm: portraits(found, data, arm) for arm in ARMS}
+    arms = {arm: statistics_by_seed(results, data, arm) for arm in ARMS}
     there = [name for name in PANELS if name != "response" or series(arms["none"], "response, shortcuts")]
     figure, axes = plt.subplots(2, len(there), figsize=(3.1 * len(there), 5.4), layout="constrained", sharey="col")
     for row, (threshold, fixed) in zip(axes, (("epsilon", {"rho": RHO}), ("rho", {"epsilon": EPSILON}))):
@@ -174,18 +211,29 @@ def line(ax: "Axes", values: dict[float, Series], colour: str, label: str, style
     band(ax, places, np.array([list(values[place].values()) for place in places]).T, colour, label, style)
 
 
-def show(found: Found) -> list[Exhibit]:
-    exhibits: list[Exhibit] = []
-    for data in found.scope.data:
-        if all(portraits(found, data, arm) for arm in ARMS):
+def show(results: CellResults) -> list[Output]:
+    outputs: list[Output] = []
+    for data in results.scope.data:
+        if all(statistics_by_seed(results, data, arm) for arm in ARMS):
             title = f"Shortcut features of ER on {stream_name(data)} by thresholds: mean and standard error over seeds"
-            exhibits += [table(found, data), thresholds(found, data),
-                         Figure(title, partial(draw, found, data), suffix=suffix(found, data))]
-    return exhibits
+            outputs += [
+                table(results, data),
+                thresholds(results, data),
+                Figure(title, partial(draw, results, data), suffix=suffix(results, data)),
+            ]
+    return outputs
 
 
 RECIPES = (
-    Recipe("features", "Section 3", "which features are shortcuts (definitions 1, 2), how active (Eq. 3), how wrong "
-           "(property 2)", show, study, measure, data=("fashion-sticker", "split-cifar10"),
-           quick={"limit": 800, "memory": 200}, takes="2 min on 2 cores for fashion-sticker (estimate)"),
+    Recipe(
+        "features",
+        "Section 3",
+        "which features are shortcuts (definitions 1, 2), how active (Eq. 3), how wrong (property 2)",
+        show,
+        study,
+        measure,
+        data=("fashion-sticker", "split-cifar10"),
+        quick={"limit": 800, "memory": 200},
+        takes="2 min on 2 cores for fashion-sticker (estimate)",
+    ),
 )

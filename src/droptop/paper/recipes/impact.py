@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from droptop.paper import quoted
+from droptop.paper.cell_results import CellResults, Series, difference, mean, relative
 from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
-from droptop.paper.exhibits import ITALICS, VERDICT, Column, Difference, Exhibit, Figure, Percent, Table, Value
-from droptop.paper.found import Found, Series, difference, mean, relative
-from droptop.paper.recipe import Block, Cell, Recipe, Scope
+from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
 from droptop.paper.recipes.shared import STATISTICS
+from droptop.paper.tables import ITALICS, VERDICT, Column, Difference, Figure, Output, Percent, Table, Value
 from droptop.paper.verdict import gap, word
 
 if TYPE_CHECKING:
@@ -27,23 +27,32 @@ NAMES: dict[Kind, str] = {"only_bg": "OnlyBG", "only_fg": "OnlyFG"}
 COLOURS: dict[Kind, str] = {"only_bg": "#b8860b", "only_fg": "#2a6f97"}
 TESTED: dict[Tested, str] = {"own": "tested on images of its own kind", "original": "tested on the original images"}
 # A quick look has no images without an object: a background that tells the class stands for OnlyBG, none for OnlyFG.
-BUILT_IN: dict[Kind, Cell] = {"only_bg": {"data": "fashion-background", "correlation": 1.0},
-                              "only_fg": {"data": "fashion"}}
-BUILT_IN_TESTS: dict[Kind, dict[Tested, str]] = {"only_bg": {"own": "biased", "original": "removed"},
-                                                 "only_fg": {"own": "clean", "original": "clean"}}
+BUILT_IN: dict[Kind, CellOptions] = {
+    "only_bg": {"data": "fashion-background", "correlation": 1.0},
+    "only_fg": {"data": "fashion"},
+}
+BUILT_IN_TESTS: dict[Kind, dict[Tested, str]] = {
+    "only_bg": {"own": "biased", "original": "removed"},
+    "only_fg": {"own": "clean", "original": "clean"},
+}
 OF_PAPER = (quoted.IMAGENET_9,)
 IN_PAPER = ("A_1", "A_2", "A_3", "A_4", "A_avg", "F_last", "ordinary training")  # the columns of its table
 MEANING = (
     "Percent. " + STATISTICS + " A_i is the accuracy over the classes seen after task i; ordinary training is one pass "
     "over the same images, all classes shuffled together. Gain is the paper's \"Rel. Improv.\", in percent of OnlyBG's "
-    "figure.")
-QUOTED = ("The paper does not say whether it tests on images of the same kind or on the originals; its figures stand "
-          "beside the former.")
-BUILT_IN_MEANS = ("Here OnlyBG is fashion-background, whose background always tells the class, and OnlyFG is fashion, "
-                  "which has none; their originals are plain images.")
+    "figure."
+)
+QUOTED = (
+    "The paper does not say whether it tests on images of the same kind or on the originals; its figures stand "
+    "beside the former."
+)
+BUILT_IN_MEANS = (
+    "Here OnlyBG is fashion-background, whose background always tells the class, and OnlyFG is fashion, "
+    "which has none; their originals are plain images."
+)
 
 
-def cell(scope: Scope, data: str, kind: Kind, method: str = "er") -> Cell:
+def cell(scope: Scope, data: str, kind: Kind, method: str = "er") -> CellOptions:
     """What is trained; ordinary training has one task, of the classes and the samples of all the others'."""
     built_in = data == "fashion-background"
     images = BUILT_IN[kind] if built_in else {"data": f"{data}:{variant(kind)}"}
@@ -67,40 +76,72 @@ def test_of(data: str, kind: Kind, tested: Tested) -> str:
     return variant(kind) if tested == "own" else "original"
 
 
-def study(scope: Scope) -> list[Block]:
+def study(scope: Scope) -> list[Grid]:
     return [cell(scope, data, kind, method) for data in scope.data for kind in NAMES for method in ("er", "joint")]
 
 
-def series(found: Found, data: str, kind: Kind, tested: Tested) -> dict[str, Series]:
+def series(results: CellResults, data: str, kind: Kind, tested: Tested) -> dict[str, Series]:
     """Every figure by seed: accuracy after each task, their mean, forgetting, and ordinary training's accuracy."""
-    own, test = cell(found.scope, data, kind), test_of(data, kind, tested)
-    curves = {seed: result["tests"][test]["A"] for seed, result in found.of(own).items() if test in result["tests"]}
-    after = {f"A_{task + 1}": {seed: curve[task] for seed, curve in curves.items()}
-             for task in range(max(map(len, curves.values()), default=0))}
-    return {**after, "A_avg": found.series(own, test, "A_avg"), "F_last": found.series(own, test, "F_last"),
-            "ordinary training": found.series(cell(found.scope, data, kind, "joint"), test, "A_last")}
+    own, test = cell(results.scope, data, kind), test_of(data, kind, tested)
+    curves = {seed: result["tests"][test]["A"] for seed, result in results.of(own).items() if test in result["tests"]}
+    after = {
+        f"A_{task + 1}": {seed: curve[task] for seed, curve in curves.items()}
+        for task in range(max(map(len, curves.values()), default=0))
+    }
+    return {
+        **after,
+        "A_avg": results.series(own, test, "A_avg"),
+        "F_last": results.series(own, test, "F_last"),
+        "ordinary training": results.series(cell(results.scope, data, kind, "joint"), test, "A_last"),
+    }
 
 
-def table(found: Found, data: str) -> Table:
+def table(results: CellResults, data: str) -> Table:
     rows: list[list[Value]] = []
     quotes = of_paper(data)
     for tested, title in TESTED.items():
-        background, foreground = (series(found, data, kind, tested) for kind in NAMES)
+        background, foreground = (series(results, data, kind, tested) for kind in NAMES)
         for number, figure in enumerate(background):
             old, new = background[figure], foreground.get(figure, {})
             effect = difference(old, new)
             said = paper(figure, effect) if quotes and tested == "own" else [None, None, None, ""]
-            rows.append([title if number == 0 else "", figure, *said[:3], mean(old), mean(new), effect.n, effect,
-                         Percent(relative(old, new, figure)), said[3]])
-    columns = [Column("ER", "label"), Column("figure", "label"), Column("OnlyBG: paper", "quoted"),
-               Column("OnlyFG: paper", "quoted"), Column("gain: paper", "quoted"), Column("OnlyBG: here"),
-               Column("OnlyFG: here"), Column("n"), Column("OnlyFG - OnlyBG"), Column("gain: here"),
-               Column("verdict", "verdict")]
+            rows.append(
+                [
+                    title if number == 0 else "",
+                    figure,
+                    *said[:3],
+                    mean(old),
+                    mean(new),
+                    effect.n,
+                    effect,
+                    Percent(relative(old, new, figure)),
+                    said[3],
+                ]
+            )
+    columns = [
+        Column("ER", "label"),
+        Column("figure", "label"),
+        Column("OnlyBG: paper", "quoted"),
+        Column("OnlyFG: paper", "quoted"),
+        Column("gain: paper", "quoted"),
+        Column("OnlyBG: here"),
+        Column("OnlyFG: here"),
+        Column("n"),
+        Column("OnlyFG - OnlyBG"),
+        Column("gain: here"),
+        Column("verdict", "verdict"),
+    ]
     notes = [MEANING, *([BUILT_IN_MEANS] if data == "fashion-background" else [])]
-    notes += [ITALICS, VERDICT, QUOTED, *stand_in_notes([data])] if quotes else [
-        unquoted([(data, "original")], OF_PAPER)]
-    return Table(f"Trained on backgrounds alone and on foregrounds alone, {stream_name(data)}",
-                 columns, rows, notes, suffix(found, data))
+    notes += (
+        [ITALICS, VERDICT, QUOTED, *stand_in_notes([data])] if quotes else [unquoted([(data, "original")], OF_PAPER)]
+    )
+    return Table(
+        f"LoadedLearner on backgrounds alone and on foregrounds alone, {stream_name(data)}",
+        columns,
+        rows,
+        notes,
+        suffix(results, data),
+    )
 
 
 def of_paper(data: str) -> bool:
@@ -119,24 +160,45 @@ def paper(figure: str, effect: Difference) -> list[Value]:
     return [before, after, Percent(quoted.IMPACT_RELATIVE[place]), word(gained, effect)]
 
 
-def draw(found: Found, data: str) -> "Drawing":
+def draw(results: CellResults, data: str) -> "Drawing":
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
     for ax, (tested, title) in zip(axes, TESTED.items()):
         for kind, name in NAMES.items():
-            figures = series(found, data, kind, tested)
+            figures = series(results, data, kind, tested)
             points = [mean(own) for figure, own in figures.items() if figure.startswith("A_") and figure != "A_avg"]
             tasks = np.arange(1, len(points) + 1)
-            ax.errorbar(tasks, [point.mean for point in points], [point.error or 0 for point in points],
-                        color=COLOURS[kind], marker="o", markersize=4, capsize=2, label=f"{name}, here")
-            if tested == "own" and of_paper(data) and not found.scope.quick:
+            ax.errorbar(
+                tasks,
+                [point.mean for point in points],
+                [point.error or 0 for point in points],
+                color=COLOURS[kind],
+                marker="o",
+                markersize=4,
+                capsize=2,
+                label=f"{name}, here",
+            )
+            if tested == "own" and of_paper(data) and not results.scope.quick:
                 said = quoted.IMPACT[kind][:4]
-                ax.plot(range(1, 5), [one.mean for one in said], ":", color=COLOURS[kind], marker="x", markersize=4,
-                        label=f"{name}, paper (quoted)")
+                ax.plot(
+                    range(1, 5),
+                    [one.mean for one in said],
+                    ":",
+                    color=COLOURS[kind],
+                    marker="x",
+                    markersize=4,
+                    label=f"{name}, paper (quoted)",
+                )
             if (ordinary := mean(figures["ordinary training"])).mean is not None:
-                ax.axhline(ordinary.mean, color=COLOURS[kind], alpha=0.5, linestyle="--", linewidth=1,
-                           label=f"{name}, ordinary training")
+                ax.axhline(
+                    ordinary.mean,
+                    color=COLOURS[kind],
+                    alpha=0.5,
+                    linestyle="--",
+                    linewidth=1,
+                    label=f"{name}, ordinary training",
+                )
             if len(tasks):
                 ax.set_xticks(tasks)
         ax.set(title=title, xlabel="after task", ylim=(0, None))
@@ -145,17 +207,24 @@ def draw(found: Found, data: str) -> "Drawing":
     return figure
 
 
-def show(found: Found) -> list[Exhibit]:
-    exhibits: list[Exhibit] = []
-    for data in found.scope.data:
+def show(results: CellResults) -> list[Output]:
+    outputs: list[Output] = []
+    for data in results.scope.data:
         title = f"ER on {stream_name(data)} after each task: mean and standard error over seeds"
-        exhibits += [table(found, data), Figure(title, partial(draw, found, data), suffix=suffix(found, data))]
-    return exhibits
+        outputs += [table(results, data), Figure(title, partial(draw, results, data), suffix=suffix(results, data))]
+    return outputs
 
 
 RECIPES = (
-    Recipe("shortcut-impact", "Table 4",
-           "ER trained on backgrounds alone against foregrounds alone, and ordinary training on each", show, study,
-           data=("split-imagenet9",), quick_data=("fashion-background",), quick={"limit": 512},
-           takes="7 min on 2 cores for Tiny-ImageNet-9 with --set width=8 (estimate)"),
+    Recipe(
+        "shortcut-impact",
+        "Table 4",
+        "ER trained on backgrounds alone against foregrounds alone, and ordinary training on each",
+        show,
+        study,
+        data=("split-imagenet9",),
+        quick_data=("fashion-background",),
+        quick={"limit": 512},
+        takes="7 min on 2 cores for Tiny-ImageNet-9 with --set width=8 (estimate)",
+    ),
 )

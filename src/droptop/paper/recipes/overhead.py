@@ -17,13 +17,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from droptop.config import Config
 from droptop.paper import quoted
+from droptop.paper.cell_results import CellResults, Series, difference, mean
 from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
-from droptop.paper.exhibits import Column, Exhibit, Percent, Table, Value
-from droptop.paper.found import Found, Series, difference, mean
-from droptop.paper.notebook import Notebook
+from droptop.paper.measurements import Measurements
 from droptop.paper.recipe import Recipe
+from droptop.paper.tables import Column, Output, Percent, Table, Value
+from droptop.runs.config import Config
 
 ARMS: dict[str, dict[str, Any]] = {
     "ER": {"debias": "none"},
@@ -31,39 +31,43 @@ ARMS: dict[str, dict[str, Any]] = {
     "ER + DropTop, probe of the whole memory": {"debias": "droptop"},
 }
 PLAIN, BATCH, _ = ARMS
-MEANING = ("What is added is given in percent of ER's figure and, as the paper does, of that with DropTop. The paper's "
-           "count of (p + 1) / p forward passes a step is that of a probe of one batch; the probe of the whole memory "
-           "is this package's default.")
-QUOTED = ("*Italics* are quoted from the paper or follow from what it gives, on an RTX 2080 Ti: its 13.62% of time is "
-          "6.71 of 49.26 minutes, and 15.8% of ER's 42.55. Its ablation's \"Degrad.\" divides by the variant in the "
-          "same way.")
+MEANING = (
+    "What is added is given in percent of ER's figure and, as the paper does, of that with DropTop. The paper's "
+    "count of (p + 1) / p forward passes a step is that of a probe of one batch; the probe of the whole memory "
+    "is this package's default."
+)
+QUOTED = (
+    "*Italics* are quoted from the paper or follow from what it gives, on an RTX 2080 Ti: its 13.62% of time is "
+    "6.71 of 49.26 minutes, and 15.8% of ER's 42.55. Its ablation's \"Degrad.\" divides by the variant in the "
+    "same way."
+)
 ROUNDS, QUICK_ROUNDS = 5, 2
 STEPS, QUICK_STEPS = 60, 12
 
 
-def config(found: Found, data: str, arm: str) -> Config:
-    return found.scope.config({"data": data, "method": "er", **ARMS[arm]})
+def config(results: CellResults, data: str, arm: str) -> Config:
+    return results.scope.config({"data": data, "method": "er", **ARMS[arm]})
 
 
-def key(found: Found, data: str, arm: str, number: int) -> str:
+def key(results: CellResults, data: str, arm: str, number: int) -> str:
     """Says all that a time depends on."""
-    return f"{config(found, data, arm).fingerprint()[:10]} {data}, {arm}, {steps(found)} steps, round {number + 1}"
+    return f"{config(results, data, arm).fingerprint()[:10]} {data}, {arm}, {steps(results)} steps, round {number + 1}"
 
 
-def rounds(found: Found) -> range:
-    return range(QUICK_ROUNDS if found.scope.quick else ROUNDS)
+def rounds(results: CellResults) -> range:
+    return range(QUICK_ROUNDS if results.scope.quick else ROUNDS)
 
 
-def steps(found: Found) -> int:
-    return QUICK_STEPS if found.scope.quick else STEPS
+def steps(results: CellResults) -> int:
+    return QUICK_STEPS if results.scope.quick else STEPS
 
 
-def measure(found: Found, notes: Notebook) -> None:
+def measure(results: CellResults, notes: Measurements) -> None:
     """Times whatever was not timed yet."""
-    for data in found.scope.data:
-        for number in rounds(found):
+    for data in results.scope.data:
+        for number in rounds(results):
             for arm in ARMS:
-                notes.once(key(found, data, arm, number), partial(alone, config(found, data, arm), steps(found)))
+                notes.once(key(results, data, arm, number), partial(alone, config(results, data, arm), steps(results)))
 
 
 def alone(config: Config, steps: int) -> dict[str, float]:
@@ -76,8 +80,9 @@ def cost(config: Config, steps: int) -> dict[str, float]:
     """Milliseconds a step and MiB, measured in this process: of the GPU, else of the process while it steps."""
     import torch
 
-    from droptop.engine.bench import Engine, race
-    from droptop.engine.pool import prepare
+    from droptop.bench.runner import Engine
+    from droptop.bench.step_times import race
+    from droptop.training.workers import prepare
 
     torch.set_num_threads(config.options.threads)
     prepare(config.options.device, deterministic=False)
@@ -107,46 +112,71 @@ def added(plain: float | None, debiased: float | None) -> tuple[Percent, Percent
     return Percent(100 * (debiased - plain) / plain), Percent(100 * (debiased - plain) / debiased)
 
 
-def series(found: Found, data: str, arm: str, unit: str) -> Series:
-    keys = {number: key(found, data, arm, number) for number in rounds(found)}
-    return {number: found.notes[name][unit] for number, name in keys.items() if name in found.notes}
+def series(results: CellResults, data: str, arm: str, unit: str) -> Series:
+    keys = {number: key(results, data, arm, number) for number in rounds(results)}
+    return {number: results.notes[name][unit] for number, name in keys.items() if name in results.notes}
 
 
-def table(found: Found, data: str) -> Table:
+def table(results: CellResults, data: str) -> Table:
     rows: list[list[Value]] = []
     used, of_paper = [(data, "original")], [quoted.IMAGENET_9]  # of which only the stream counts
     quotes = about(used, of_paper)
     for place, (unit, title) in enumerate({"mib": "memory", "ms": "time"}.items()):
         costs = quoted.OVERHEAD["none"][place], quoted.OVERHEAD["droptop"][place]
         word = ("GB", "minutes")[place]
-        plain = series(found, data, PLAIN, unit)
+        plain = series(results, data, PLAIN, unit)
         for arm in ARMS:
-            own = series(found, data, arm, unit)
+            own = series(results, data, arm, unit)
             shares: tuple[Value, Value] = (None, None) if arm == PLAIN else added(mean(plain).mean, mean(own).mean)
             said: list[Value] = ["", None, None]
             if quotes and arm == PLAIN:
                 said = [f"{costs[0]} {word}", None, None]
             elif quotes and arm == BATCH:
                 said = [f"{costs[1]} {word}", *added(*costs)]
-            rows.append([f"{title} ({'MiB' if unit == 'mib' else 'ms a step'})" if arm == PLAIN else "", arm, *said,
-                         mean(own), *shares, len(own), None if arm == PLAIN else difference(plain, own)])
-    columns = [Column("cost", "label"), Column("learner", "label"), Column("paper", "quoted"),
-               Column("added, of ER: paper", "quoted"), Column("added, of ER + DropTop: paper", "quoted"),
-               Column("here"), Column("added, of ER: here"), Column("added, of ER + DropTop: here"), Column("rounds"),
-               Column("difference")]
-    options = found.scope.config({"data": data, "method": "er", "debias": "none"}).options
+            rows.append(
+                [
+                    f"{title} ({'MiB' if unit == 'mib' else 'ms a step'})" if arm == PLAIN else "",
+                    arm,
+                    *said,
+                    mean(own),
+                    *shares,
+                    len(own),
+                    None if arm == PLAIN else difference(plain, own),
+                ]
+            )
+    columns = [
+        Column("cost", "label"),
+        Column("learner", "label"),
+        Column("paper", "quoted"),
+        Column("added, of ER: paper", "quoted"),
+        Column("added, of ER + DropTop: paper", "quoted"),
+        Column("here"),
+        Column("added, of ER: here"),
+        Column("added, of ER + DropTop: here"),
+        Column("rounds"),
+        Column("difference"),
+    ]
+    options = results.scope.config({"data": data, "method": "er", "debias": "none"}).options
     memory = "the GPU's" if options.device == "cuda" else "the most that the process takes, libraries and data included"
-    notes = [f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
-             *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted(used, of_paper)])]
-    return Table(f"What DropTop costs, ER on {stream_name(data)}", columns, rows, notes, suffix(found, data))
+    notes = [
+        f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
+        *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted(used, of_paper)]),
+    ]
+    return Table(f"What DropTop costs, ER on {stream_name(data)}", columns, rows, notes, suffix(results, data))
 
 
-def show(found: Found) -> list[Exhibit]:
-    return [table(found, data) for data in found.scope.data]
+def show(results: CellResults) -> list[Output]:
+    return [table(results, data) for data in results.scope.data]
 
 
 RECIPES = (
-    Recipe("overhead", "Table 7",
-           "time and memory of ER with and without DropTop on this machine", show, measure=measure,
-           data=("split-imagenet9",), takes="15 times 60 steps"),
+    Recipe(
+        "overhead",
+        "Table 7",
+        "time and memory of ER with and without DropTop on this machine",
+        show,
+        measure=measure,
+        data=("split-imagenet9",),
+        takes="15 times 60 steps",
+    ),
 )

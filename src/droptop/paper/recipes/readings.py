@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from droptop.paper import quoted
+from droptop.paper.cell_results import CellResults, difference, mean, paired
 from droptop.paper.claims import METHODS, place, set_name, shown_sets, stand_in_notes
-from droptop.paper.exhibits import ITALICS, Column, Difference, Exhibit, Figure, Mean, Table, Value
-from droptop.paper.found import Found, difference, mean, paired
-from droptop.paper.recipe import Block, Cell, Recipe, Scope
-from droptop.paper.recipes.tables import REPLAY
+from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
+from droptop.paper.recipes.main_tables import REPLAY
+from droptop.paper.tables import ITALICS, Column, Difference, Figure, Mean, Output, Table, Value
 from droptop.paper.verdict import gap
 
 if TYPE_CHECKING:
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 ARMS, FIGURES = ("none", "droptop"), ("A_avg", "F_last")
-DEFAULT, SEPARATE, ADDED, BARE = ("as it is", "separate forward passes", "separate forward passes, lr 0.2",
-                                  "no augmentation")
+DEFAULT, SEPARATE, ADDED, BARE = (
+    "as it is",
+    "separate forward passes",
+    "separate forward passes, lr 0.2",
+    "no augmentation",
+)
 # By name, options of both arms (the arm without DropTop has none of the layer's, and is then the default's own).
-READINGS: dict[str, Cell] = {
+READINGS: dict[str, CellOptions] = {
     DEFAULT: {},
     SEPARATE: {"replay_forward": "separate"},
     ADDED: {"replay_forward": "separate", "lr": 0.2},
@@ -49,7 +53,7 @@ READINGS: dict[str, Cell] = {
 QUICK = (DEFAULT, SEPARATE, "attention by running statistics", "rounding to the nearest", "lr 0.03")
 
 
-def own_readings(scope: Scope, method: str) -> dict[str, Cell]:
+def own_readings(scope: Scope, method: str) -> dict[str, CellOptions]:
     """What is varied of a method."""
     if method == "er":
         names = QUICK if scope.quick else tuple(READINGS)
@@ -58,12 +62,12 @@ def own_readings(scope: Scope, method: str) -> dict[str, Cell]:
     return {name: READINGS[name] for name in names}
 
 
-def rows_of(found: Found, data: str) -> dict[str, tuple[Cell, Cell]]:
+def rows_of(results: CellResults, data: str) -> dict[str, tuple[CellOptions, CellOptions]]:
     """Every row's cell, but for its arm, and that of the default it is held against; a reading that is a stream's
     default anyway has no row of its own."""
-    scope, rows = found.scope, {}
+    scope, rows = results.scope, {}
     for method in scope.methods:
-        base: Cell = {"data": data, "method": method}
+        base: CellOptions = {"data": data, "method": method}
         usual = {scope.config(base | {"debias": arm}).fingerprint() for arm in ARMS}
         for name, cell in own_readings(scope, method).items():
             same = {scope.config(base | cell | {"debias": arm}).fingerprint() for arm in ARMS} == usual
@@ -72,71 +76,101 @@ def rows_of(found: Found, data: str) -> dict[str, tuple[Cell, Cell]]:
     return rows
 
 
-def study(scope: Scope) -> list[Block]:
-    return [{"data": scope.data, "method": method, "debias": ARMS} | cell for method in scope.methods
-            for cell in own_readings(scope, method).values()]
+def study(scope: Scope) -> list[Grid]:
+    return [
+        {"data": scope.data, "method": method, "debias": ARMS} | cell
+        for method in scope.methods
+        for cell in own_readings(scope, method).values()
+    ]
 
 
-def show(found: Found) -> list[Exhibit]:
+def show(results: CellResults) -> list[Output]:
     rows: list[list[Value]] = []
-    for data, test in shown_sets(found):
-        for number, (name, (cell, base)) in enumerate(rows_of(found, data).items()):
+    for data, test in shown_sets(results):
+        for number, (name, (cell, base)) in enumerate(rows_of(results, data).items()):
             for figure in FIGURES:
-                plain, debiased, effect, moved = measured(found, cell, base, test, figure)
-                rows.append([set_name(data, test) if number == 0 and figure == FIGURES[0] else "",
-                             name if figure == FIGURES[0] else "", figure,
-                             *(said(cell, test, figure) if cell == base else (None, None)), plain, debiased, effect.n,
-                             effect, *moved])
-    columns = (Column("stream, test set", "label"), Column("reading", "label"), Column("figure", "label"),
-               Column("none: paper", "quoted"), Column("DropTop: paper", "quoted"), Column("none: here"),
-               Column("DropTop: here"), Column("n"), Column("DropTop minus none: here"),
-               Column("moves none by"), Column("moves DropTop by"))
-    notes = ["Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
-             "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
-             "by its figure minus the same arm's with the defaults, and not at all where that arm has no such option.",
-             ITALICS, *stand_in_notes(found.scope.data)]
-    who = f"{METHODS[found.scope.methods[0]]}: what" if len(found.scope.methods) == 1 else "What"
-    quotes = "" if found.scope.quick else "; dashed: the paper's (quoted)"
-    return [Table(f"{who} moves with each reading", columns, rows, notes),
-            Figure(f"{who} moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
-                   f"interval){quotes}", partial(dots, found))]
+                plain, debiased, effect, moved = measured(results, cell, base, test, figure)
+                rows.append(
+                    [
+                        set_name(data, test) if number == 0 and figure == FIGURES[0] else "",
+                        name if figure == FIGURES[0] else "",
+                        figure,
+                        *(said(cell, test, figure) if cell == base else (None, None)),
+                        plain,
+                        debiased,
+                        effect.n,
+                        effect,
+                        *moved,
+                    ]
+                )
+    columns = (
+        Column("stream, test set", "label"),
+        Column("reading", "label"),
+        Column("figure", "label"),
+        Column("none: paper", "quoted"),
+        Column("DropTop: paper", "quoted"),
+        Column("none: here"),
+        Column("DropTop: here"),
+        Column("n"),
+        Column("DropTop minus none: here"),
+        Column("moves none by"),
+        Column("moves DropTop by"),
+    )
+    notes = [
+        "Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
+        "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). A reading moves an arm "
+        "by its figure minus the same arm's with the defaults, and not at all where that arm has no such option.",
+        ITALICS,
+        *stand_in_notes(results.scope.data),
+    ]
+    who = f"{METHODS[results.scope.methods[0]]}: what" if len(results.scope.methods) == 1 else "What"
+    quotes = "" if results.scope.quick else "; dashed: the paper's (quoted)"
+    return [
+        Table(f"{who} moves with each reading", columns, rows, notes),
+        Figure(
+            f"{who} moves with each reading: both arms (mean and standard error) and DropTop minus none (95% "
+            f"interval){quotes}",
+            partial(dots, results),
+        ),
+    ]
 
 
-def said(cell: Cell, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
+def said(cell: CellOptions, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
     """Both arms as the paper has them."""
     where = place(cell["data"], test, figure)
     return quoted.figure(cell["method"], "none", where), quoted.figure(cell["method"], "droptop", where)
 
 
-def measured(found: Found, cell: Cell, base: Cell, test: str,
-             figure: str) -> tuple[Mean, Mean, Difference, list[Difference | None]]:
+def measured(
+    results: CellResults, cell: CellOptions, base: CellOptions, test: str, figure: str
+) -> tuple[Mean, Mean, Difference, list[Difference | None]]:
     """Both arms, what DropTop changes, and by how much the reading moves each arm from the default: None where it is
     the same run."""
-    plain, debiased = paired(*(found.series(cell | {"debias": arm}, test, figure) for arm in ARMS))
+    plain, debiased = paired(*(results.series(cell | {"debias": arm}, test, figure) for arm in ARMS))
     moved: list[Difference | None] = []
     for arm, own in zip(ARMS, (plain, debiased)):
-        same = found.run(cell | {"debias": arm}) == found.run(base | {"debias": arm})
-        moved.append(None if same else difference(found.series(base | {"debias": arm}, test, figure), own))
+        same = results.run(cell | {"debias": arm}) == results.run(base | {"debias": arm})
+        moved.append(None if same else difference(results.series(base | {"debias": arm}, test, figure), own))
     return mean(plain), mean(debiased), difference(plain, debiased), moved
 
 
 # -- The figure -------------------------------------------------------------------------------------------------------
 
 
-def dots(found: Found) -> "Drawing":
+def dots(results: CellResults) -> "Drawing":
     """A block a test set, a line a reading; for each figure both arms, and beside them their difference."""
     import matplotlib.pyplot as plt
 
-    every = {(data, test): rows_of(found, data) for data, test in shown_sets(found)}
+    every = {(data, test): rows_of(results, data) for data, test in shown_sets(results)}
     heights = [len(rows) + 1 for rows in every.values()]
     size = (11, 0.24 * sum(heights) + 0.9 * len(every) + 0.4)
     figure, axes = plt.subplots(len(every), 4, figsize=size, squeeze=False, height_ratios=heights, layout="constrained")
     for line, ((data, test), rows) in zip(axes, every.items()):
         for figure_name, (arms, gain) in zip(FIGURES, (line[:2], line[2:])):
             for y, (cell, base) in enumerate(rows.values()):
-                plain, debiased, effect, _ = measured(found, cell, base, test, figure_name)
+                plain, debiased, effect, _ = measured(results, cell, base, test, figure_name)
                 mark(arms, gain, y, (plain, debiased), effect)
-                if not found.scope.quick:
+                if not results.scope.quick:
                     quote(arms, gain, y, said(cell, test, figure_name))
             arms.set_xlabel(f"{figure_name} (%)")
             gain.set_xlabel(f"{figure_name}: DropTop minus none")
@@ -154,31 +188,51 @@ def dots(found: Found) -> "Drawing":
 
 def mark(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: Difference) -> None:
     """One line: two dots with standard errors, and a dot with an interval, filled where it excludes 0."""
-    from droptop.report.figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
     for one, colour, label, offset in zip(means, (PLAIN, DEBIASED), ("none", "DropTop"), (-0.12, 0.12)):
         if one.mean is not None:
             arms.errorbar(one.mean, y + offset, xerr=one.error or 0, fmt="o", color=colour, markersize=4, label=label)
     if effect.diff is not None:
-        spread = None if effect.low is None or effect.high is None else [[effect.diff - effect.low],
-                                                                        [effect.high - effect.diff]]
-        gain.errorbar(effect.diff, y, xerr=spread, fmt="o", color=DEBIASED, markersize=4, capsize=2,
-                      markerfacecolor=DEBIASED if effect.significant else "white")
+        spread = (
+            None
+            if effect.low is None or effect.high is None
+            else [[effect.diff - effect.low], [effect.high - effect.diff]]
+        )
+        gain.errorbar(
+            effect.diff,
+            y,
+            xerr=spread,
+            fmt="o",
+            color=DEBIASED,
+            markersize=4,
+            capsize=2,
+            markerfacecolor=DEBIASED if effect.significant else "white",
+        )
 
 
 def quote(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean | None]) -> None:
     """The paper's figures of the same method, as dashed lines."""
-    from droptop.report.figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
-    for ax, one, colour, name in zip((arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED),
-                                     ("none", "DropTop", "DropTop")):
+    for ax, one, colour, name in zip(
+        (arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED), ("none", "DropTop", "DropTop")
+    ):
         if one is not None and one.mean is not None:
-            ax.vlines(one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1,
-                      label=f"{name}: paper (quoted)")
+            ax.vlines(
+                one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1, label=f"{name}: paper (quoted)"
+            )
 
 
 RECIPES = (
-    Recipe("readings", "Beyond the paper", "readings of it varied one at a time for both arms: which of them matter?",
-           show, study, methods=REPLAY, data=("split-cifar10", "split-tiny-imagenet9"),
-           takes="45 min on an H200 (estimate)"),
+    Recipe(
+        "readings",
+        "Beyond the paper",
+        "readings of it varied one at a time for both arms: which of them matter?",
+        show,
+        study,
+        methods=REPLAY,
+        data=("split-cifar10", "split-tiny-imagenet9"),
+        takes="45 min on an H200 (estimate)",
+    ),
 )

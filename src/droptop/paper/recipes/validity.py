@@ -14,17 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from droptop.paper import quoted
+from droptop.paper.cell_results import CellResults, Series, difference, mean
 from droptop.paper.claims import about, stream_name, suffix, unquoted
-from droptop.paper.exhibits import ITALICS, Column, Exhibit, Figure, Mean, Table, Value
-from droptop.paper.found import Found, Series, difference, mean
-from droptop.paper.recipe import DECIDES, Block, Cell, Recipe, Scope
+from droptop.paper.recipe import DECIDES, CellOptions, Grid, Recipe, Scope
+from droptop.paper.tables import ITALICS, Column, Figure, Mean, Output, Table, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-ONE: Cell = {"debias": "droptop", "reference": False}
-TWO: Cell = {"debias": "droptop", "reference": True}
+ONE: CellOptions = {"debias": "droptop", "reference": False}
+TWO: CellOptions = {"debias": "droptop", "reference": True}
 OF_PAPER, QUOTED = (quoted.CIFAR_10,), (quoted.AGREEMENT, quoted.ONE_MODEL, quoted.TWO_MODELS)
 MOST = 10  # classes with a panel each
 
@@ -34,7 +34,8 @@ MEANING = (
     "gamma, the default, a class starts at the ceiling: a decision to go up from there changes nothing, and is counted "
     "as one for none. By chance: one model of each seed and the references of all other seeds. Differences are to "
     "chance and, of A_avg, to one model; paired by seed, with 95% intervals and two-sided p-values, **bold** where "
-    "p < 0.05.")
+    "p < 0.05."
+)
 
 Changes = dict[tuple[int, str], float]  # kappa by step (or decision) and class, where it changed
 
@@ -69,11 +70,11 @@ def numbered(moved: Changes, arrival: dict[str, int], every: int) -> Changes:
 def directions(moved: Changes, first: float) -> dict[tuple[int, str], bool]:
     """Whether each change was up."""
     now: dict[str, float] = {}
-    found = {}
+    results = {}
     for (step, group), kappa in sorted(moved.items()):
-        found[step, group] = kappa > now.get(group, first)
+        results[step, group] = kappa > now.get(group, first)
         now[group] = kappa
-    return found
+    return results
 
 
 def decisions(start: int, last: int, period: int, history: int) -> int:
@@ -91,7 +92,7 @@ def agreement(one: Changes, two: Changes, first: float, decided: int) -> Agreeme
     return Agreement(max(decided, len(either)), len(either), alike)
 
 
-def study(scope: Scope) -> list[Block]:
+def study(scope: Scope) -> list[Grid]:
     return [{"data": scope.data, "method": scope.methods} | arm for arm in (ONE, TWO)]
 
 
@@ -100,25 +101,28 @@ def total(several: Iterable[Agreement]) -> Agreement:
     return Agreement(*map(sum, zip(*several)))
 
 
-def pairs(found: Found, data: str, method: str) -> tuple[dict[int, Agreement], dict[int, Agreement]]:
+def pairs(results: CellResults, data: str, method: str) -> tuple[dict[int, Agreement], dict[int, Agreement]]:
     """The agreement of both versions of a seed, of every seed that both have; and that of one model with the reference
     of all other seeds whose classes come in the same order."""
     one, two = ({"data": data, "method": method} | arm for arm in (ONE, TWO))
-    droptop = found.scope.config(one).droptop
+    droptop = results.scope.config(one).droptop
     assert droptop is not None
     period, history = droptop.intensity.period, droptop.intensity.history
-    tasks = {seed: result["tasks"] for seed, result in found.of(one).items() if seed in found.of(two)}
+    tasks = {seed: result["tasks"] for seed, result in results.of(one).items() if seed in results.of(two)}
     made: dict[int, tuple[int, list[Changes]]] = {}  # by seed: decisions, and the changes of either version
     for seed in tasks:
-        lines = [found.lines(cell, seed) for cell in (one, two)]
+        lines = [results.lines(cell, seed) for cell in (one, two)]
         ends = [0] + [line["step"] for line in lines[0] if line.get("task_end")]
         arrival = {str(group): start for start, groups in zip(ends, tasks[seed]) for group in groups}
         decided = sum(decisions(start, ends[-1], period, history) for start in arrival.values())
         made[seed] = decided, [numbered(changes(own), arrival, 2 * period * history) for own in lines]
     same, others = {}, {}
     for seed, (decided, (own, _)) in made.items():
-        by_seed = {other: agreement(own, reference, droptop.start, decided)
-                   for other, (_, (_, reference)) in made.items() if tasks[other] == tasks[seed]}
+        by_seed = {
+            other: agreement(own, reference, droptop.start, decided)
+            for other, (_, (_, reference)) in made.items()
+            if tasks[other] == tasks[seed]
+        }
         same[seed] = by_seed.pop(seed)
         if by_seed:
             others[seed] = total(by_seed.values())
@@ -131,16 +135,16 @@ def shares(counted: dict[int, Agreement], of: str) -> Series:
     return {seed: share for seed, share in every.items() if share is not None}
 
 
-def show(found: Found) -> list[Exhibit]:
+def show(results: CellResults) -> list[Output]:
     rows: list[list[Value]] = []
-    figures: list[Exhibit] = []
+    figures: list[Output] = []
     notes = [MEANING]
-    for data in found.scope.data:
-        for method in found.scope.methods:
-            counted, others = pairs(found, data, method)
+    for data in results.scope.data:
+        for method in results.scope.methods:
+            counted, others = pairs(results, data, method)
             cells = [{"data": data, "method": method} | arm for arm in (ONE, TWO)]
-            test = next(iter(found.tests(cells[0])), "clean")
-            one, two = (found.series(cell, test, "A_avg") for cell in cells)
+            test = next(iter(results.tests(cells[0])), "clean")
+            one, two = (results.series(cell, test, "A_avg") for cell in cells)
             quotes = about([(data, test)], OF_PAPER)
             share, of_one, of_two = QUOTED if quotes else (None, None, None)
             notes.append(ITALICS if quotes else unquoted([(data, test)], OF_PAPER))
@@ -154,34 +158,54 @@ def show(found: Found) -> list[Exhibit]:
                 ("by chance", None, moved_by_luck, None),
                 ("changes that either made, a seed", None, made, None),
                 (f"A_avg of one model ({test})", of_one, one, None),
-                (f"A_avg of two ({test})", of_two, two, one)]
-            rows += [["" if number else stream_name(data), what, said, mean(own), len(own),
-                      None if against is None else difference(against, own)]
-                     for number, (what, said, own, against) in enumerate(lines)]
+                (f"A_avg of two ({test})", of_two, two, one),
+            ]
+            rows += [
+                [
+                    "" if number else stream_name(data),
+                    what,
+                    said,
+                    mean(own),
+                    len(own),
+                    None if against is None else difference(against, own),
+                ]
+                for number, (what, said, own, against) in enumerate(lines)
+            ]
             if counted:
                 seed = min(counted)
-                figures.append(Figure(f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the "
-                                      "reference of two", partial(histories, found, cells, seed),
-                                      suffix=suffix(found, data)))
-    columns = (Column("stream", "label"), Column("figure", "label"), Column("paper", "quoted"), Column("here"),
-               Column("n"), Column("difference: here"))
+                figures.append(
+                    Figure(
+                        f"kappa of every class on {stream_name(data)}, seed {seed}: one model and the reference of two",
+                        partial(histories, results, cells, seed),
+                        suffix=suffix(results, data),
+                    )
+                )
+    columns = (
+        Column("stream", "label"),
+        Column("figure", "label"),
+        Column("paper", "quoted"),
+        Column("here"),
+        Column("n"),
+        Column("difference: here"),
+    )
     return [Table("One model against the two-model reference", columns, rows, notes), *figures]
 
 
-def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
+def histories(results: CellResults, cells: Sequence[CellOptions], seed: int) -> "Drawing":
     """A panel a class: kappa' of either version over the steps."""
     import matplotlib.pyplot as plt
 
-    from droptop.report.figures import DEBIASED, PLAIN
+    from droptop.figures.style import DEBIASED, PLAIN
 
-    config, result = found.scope.config(cells[0]), found.of(cells[0])[seed]
+    config, result = results.scope.config(cells[0]), results.of(cells[0])[seed]
     assert config.droptop is not None
     first = config.droptop.start
     taught = [(group, task) for task, groups in enumerate(result["tasks"]) for group in groups][:MOST]
     across = -(-len(taught) // 2)
-    figure, axes = plt.subplots(2, across, figsize=(2.1 * across + 0.6, 3.6), sharex=True, sharey=True, squeeze=False,
-                                layout="constrained")
-    lines = [found.lines(cell, seed) for cell in cells]
+    figure, axes = plt.subplots(
+        2, across, figsize=(2.1 * across + 0.6, 3.6), sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    lines = [results.lines(cell, seed) for cell in cells]
     ends = [0] + [line["step"] for line in lines[0] if line.get("task_end")]
     for ax, (group, task) in zip(axes.flat, taught):
         for own, colour, label in zip(lines, (DEBIASED, PLAIN), ("one model", "two models")):
@@ -189,7 +213,7 @@ def histories(found: Found, cells: Sequence[Cell], seed: int) -> "Drawing":
         ax.set_title(result["classes"][group])
         for end in ends[1:]:
             ax.axvline(end, color="black", alpha=0.15, linewidth=0.8)
-    for ax in axes.flat[len(taught):]:
+    for ax in axes.flat[len(taught) :]:
         ax.set_axis_off()
     for row in axes:
         row[0].set_ylabel("kappa' (%)")
@@ -203,11 +227,25 @@ def curve(ax: "Axes", moved: Changes, group: str, span: tuple[int, int], first: 
     """kappa of one class from its task to the end."""
     own = sorted((step, kappa) for (step, of), kappa in moved.items() if of == group)
     steps, values = zip((span[0], first), *own)
-    ax.step([*steps, span[1]], [*values, values[-1]], where="post", color=colour, label=label, linewidth=1.4,
-            linestyle="-" if label == "one model" else "--")
+    ax.step(
+        [*steps, span[1]],
+        [*values, values[-1]],
+        where="post",
+        color=colour,
+        label=label,
+        linewidth=1.4,
+        linestyle="-" if label == "one model" else "--",
+    )
 
 
 RECIPES = (
-    Recipe("validity", "Figure 5", "kappa as one model adjusts it against a reference of two models, ER", show, study,
-           quick=DECIDES, takes="2 min on an H200 (estimate)"),
+    Recipe(
+        "validity",
+        "Figure 5",
+        "kappa as one model adjusts it against a reference of two models, ER",
+        show,
+        study,
+        quick=DECIDES,
+        takes="2 min on an H200 (estimate)",
+    ),
 )

@@ -31,24 +31,33 @@ def colour_of(arm: str, arms: Sequence[str] = ()) -> str:
 
 def arm_colour(arms: Sequence[str]) -> alt.Color:
     """Coloured by arm; the page has the key, so that panels beside each other are drawn alike."""
-    return alt.Color("arm:N", scale=alt.Scale(domain=list(arms), range=[colour_of(arm, arms) for arm in arms]),
-                     legend=None)
+    return alt.Color(
+        "arm:N", scale=alt.Scale(domain=list(arms), range=[colour_of(arm, arms) for arm in arms]), legend=None
+    )
 
 
 def effects(tests: list[str], label: str = "test", title: str = "", **own: Any) -> dict[str, Any]:
     """Differences with their 95% intervals, a row a test set; filled where it is significant."""
     base = panel(**own).encode(y=alt.Y(f"{label}:N", sort=tests, title=None, axis=alt.Axis(grid=False)))
-    told = [alt.Tooltip(f"{label}:N", title="test set"), alt.Tooltip("diff:Q", format="+.2f"),
-            alt.Tooltip("low:Q", format="+.2f"), alt.Tooltip("high:Q", format="+.2f"),
-            alt.Tooltip("p:Q", format=".3g"), alt.Tooltip("verdict:N")]
+    told = [
+        alt.Tooltip(f"{label}:N", title="test set"),
+        alt.Tooltip("diff:Q", format="+.2f"),
+        alt.Tooltip("low:Q", format="+.2f"),
+        alt.Tooltip("high:Q", format="+.2f"),
+        alt.Tooltip("p:Q", format=".3g"),
+        alt.Tooltip("verdict:N"),
+    ]
     zero = alt.Chart(ROWS).mark_rule(color="var(--ink)", strokeDash=[3, 3]).encode(x=alt.datum(0))
     bar = base.mark_rule(strokeWidth=4, strokeCap="round", color="var(--debiased)", opacity=0.45).encode(
         x=alt.X("low:Q", title="debiased minus plain, points of A_avg", axis=alt.Axis(format="+.2~f", tickCount=8)),
-        x2="high:Q")
-    fill = alt.condition("datum.p !== null && datum.p < 0.05", alt.value("var(--debiased)"),
-                         alt.value("var(--surface)"))
+        x2="high:Q",
+    )
+    fill = alt.condition(
+        "datum.p !== null && datum.p < 0.05", alt.value("var(--debiased)"), alt.value("var(--surface)")
+    )
     dot = base.mark_point(size=90, filled=True, stroke="var(--debiased)", strokeWidth=2, opacity=1).encode(
-        x="diff:Q", fill=fill, tooltip=told)
+        x="diff:Q", fill=fill, tooltip=told
+    )
     return finished(alt.layer(zero, bar, dot), 1.6 * STRIP * len(tests), title)
 
 
@@ -57,34 +66,46 @@ def accuracies(tests: list[str]) -> dict[str, Any]:
     base = panel().encode(y=alt.Y("test:N", sort=tests, title=None, axis=alt.Axis(grid=False)))
     dots = base.mark_point(filled=True, size=45, opacity=0.45, color="var(--debiased)").encode(
         x=alt.X("A_avg:Q", title="A_avg, percent", scale=alt.Scale(zero=False)),
-        tooltip=["test:N", "seed:O", alt.Tooltip("A_avg:Q", format=".1f")])
+        tooltip=["test:N", "seed:O", alt.Tooltip("A_avg:Q", format=".1f")],
+    )
     mean = base.mark_tick(thickness=3, size=STRIP, color="var(--ink)").encode(x="mean(A_avg):Q")
     return finished(alt.layer(dots, mean), 1.6 * STRIP * len(tests))
 
 
 def means(data: str, count: int, arms: list[str]) -> dict[str, Any]:
     """Means with their standard errors, of `count` methods and test sets."""
-    base = panel(data=data).encode(y=alt.Y("row:N", sort=None, title=None, axis=alt.Axis(grid=False)),
-                                   yOffset=alt.YOffset("arm:N", sort=arms), color=arm_colour(arms))
+    base = panel(data=data).encode(
+        y=alt.Y("row:N", sort=None, title=None, axis=alt.Axis(grid=False)),
+        yOffset=alt.YOffset("arm:N", sort=arms),
+        color=arm_colour(arms),
+    )
     bar = base.mark_rule(strokeWidth=3, strokeCap="round", opacity=0.45).encode(
-        x=alt.X("low:Q", title="A_avg, percent", scale=alt.Scale(zero=False)), x2="high:Q")
+        x=alt.X("low:Q", title="A_avg, percent", scale=alt.Scale(zero=False)), x2="high:Q"
+    )
     dot = base.mark_point(size=60, filled=True, opacity=1).encode(
-        x="mean:Q", tooltip=["row:N", "arm:N", alt.Tooltip("mean:Q", format=".1f"),
-                             alt.Tooltip("error:Q", format=".1f"), "n:Q"])
+        x="mean:Q",
+        tooltip=["row:N", "arm:N", alt.Tooltip("mean:Q", format=".1f"), alt.Tooltip("error:Q", format=".1f"), "n:Q"],
+    )
     return finished(alt.layer(bar, dot), 0.7 * STRIP * count * len(arms), data)
 
 
 def curves(test: str, arms: list[str], tasks: int, lowest: float, highest: float) -> dict[str, Any]:
     """Accuracy after each task, with a band of a standard error."""
     base = panel(test=test).encode(
-        x=alt.X("task:Q", title="after task", scale=alt.Scale(domain=[1, max(tasks, 2)]),
-                axis=alt.Axis(values=list(range(1, tasks + 1)), format="d", grid=False)),
-        color=arm_colour(arms))
+        x=alt.X(
+            "task:Q",
+            title="after task",
+            scale=alt.Scale(domain=[1, max(tasks, 2)]),
+            axis=alt.Axis(values=list(range(1, tasks + 1)), format="d", grid=False),
+        ),
+        color=arm_colour(arms),
+    )
     scale = alt.Scale(domain=[lowest, highest], zero=False, nice=True)
     band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title="accuracy, percent", scale=scale), y2="high:Q")
     line = base.mark_line(point=alt.OverlayMarkDef(size=40, filled=True), strokeWidth=2).encode(
         y=alt.Y("mean:Q", scale=scale),
-        tooltip=["arm:N", "task:Q", alt.Tooltip("mean:Q", format=".1f"), alt.Tooltip("error:Q", format=".1f"), "n:Q"])
+        tooltip=["arm:N", "task:Q", alt.Tooltip("mean:Q", format=".1f"), alt.Tooltip("error:Q", format=".1f"), "n:Q"],
+    )
     return finished(alt.layer(band, line), 210, test)
 
 
@@ -94,7 +115,8 @@ def matrix(title: str, across: alt.X, down: alt.Y, text: bool, rows: int, **own:
     ramp = alt.Scale(domain=[0, 100], range=["var(--ramp-low)", "var(--ramp-high)"])
     cells = base.mark_rect(stroke="var(--surface)", strokeWidth=1 if text else 0.3).encode(
         color=alt.Color("percent:Q", scale=ramp, legend=None),
-        tooltip=[across.shorthand, down.shorthand, alt.Tooltip("percent:Q", format=".1f")])
+        tooltip=[across.shorthand, down.shorthand, alt.Tooltip("percent:Q", format=".1f")],
+    )
     layers: list[Any] = [cells]
     if text:
         ink = alt.condition("datum.percent > 50", alt.value("var(--on-high)"), alt.value("var(--on-low)"))
@@ -103,23 +125,40 @@ def matrix(title: str, across: alt.X, down: alt.Y, text: bool, rows: int, **own:
 
 
 def accuracy_matrix(arm: str, test: str, tasks: int) -> dict[str, Any]:
-    return matrix(f"{arm}: {test}", alt.X("on:O", title="accuracy on task", axis=alt.Axis(labelAngle=0)),
-                  alt.Y("after:O", title="after task"), tasks <= 10, tasks, arm=arm, test=test)
+    return matrix(
+        f"{arm}: {test}",
+        alt.X("on:O", title="accuracy on task", axis=alt.Axis(labelAngle=0)),
+        alt.Y("after:O", title="after task"),
+        tasks <= 10,
+        tasks,
+        arm=arm,
+        test=test,
+    )
 
 
 def confusion_matrix(arm: str, test: str, names: list[str]) -> dict[str, Any]:
-    return matrix(f"{arm}: {test}", alt.X("predicted:N", sort=names, title="taken for"),
-                  alt.Y("true:N", sort=names, title=None), len(names) <= 12, len(names), arm=arm, test=test)
+    return matrix(
+        f"{arm}: {test}",
+        alt.X("predicted:N", sort=names, title="taken for"),
+        alt.Y("true:N", sort=names, title=None),
+        len(names) <= 12,
+        len(names),
+        arm=arm,
+        test=test,
+    )
 
 
 def forgetting(test: str, arms: list[str], lowest: float, highest: float) -> dict[str, Any]:
     """Points lost on each task since it was known best, a bar an arm."""
-    base = panel(test=test).encode(x=alt.X("task:O", title="task", axis=alt.Axis(labelAngle=0)),
-                                         xOffset=alt.XOffset("arm:N", sort=arms))
+    base = panel(test=test).encode(
+        x=alt.X("task:O", title="task", axis=alt.Axis(labelAngle=0)), xOffset=alt.XOffset("arm:N", sort=arms)
+    )
     scale = alt.Scale(domain=[min(lowest, 0), max(highest, 0)], nice=True)
     bars = base.mark_bar(cornerRadiusEnd=2).encode(
-        y=alt.Y("mean:Q", title="points forgotten", scale=scale), color=arm_colour(arms),
-        tooltip=["arm:N", "task:O", alt.Tooltip("mean:Q", format=".1f"), alt.Tooltip("error:Q", format=".1f")])
+        y=alt.Y("mean:Q", title="points forgotten", scale=scale),
+        color=arm_colour(arms),
+        tooltip=["arm:N", "task:O", alt.Tooltip("mean:Q", format=".1f"), alt.Tooltip("error:Q", format=".1f")],
+    )
     errors = base.mark_rule(color="var(--ink)", opacity=0.6).encode(y="low:Q", y2="high:Q")
     return finished(alt.layer(bars, errors), 190, test)
 
@@ -129,29 +168,50 @@ def kappa(names: list[str], lowest: float, gamma: float, decided: bool) -> dict[
     step, size = (STRIP, 11) if len(names) <= 20 else (10, 8)
     base = panel().encode(y=alt.Y("class:N", sort=names, title=None, axis=alt.Axis(grid=False, labelFontSize=size)))
     # The lowest value is not the palest colour, which is that of the page.
-    ramp = alt.Scale(domain=[max(0.0, 2 * lowest - gamma) if lowest < gamma else 0.0, gamma],
-                     range=["var(--ramp-low)", "var(--ramp-high)"])
+    ramp = alt.Scale(
+        domain=[max(0.0, 2 * lowest - gamma) if lowest < gamma else 0.0, gamma],
+        range=["var(--ramp-low)", "var(--ramp-high)"],
+    )
     strips = base.mark_bar(height=alt.RelativeBandSize(0.7)).encode(
-        x=over_steps(), x2="until:Q",
+        x=over_steps(),
+        x2="until:Q",
         color=alt.Color("kappa:Q", scale=ramp, title="percent", legend=alt.Legend(orient="top", gradientLength=140)),
-        tooltip=["class:N", "step:Q", "until:Q", alt.Tooltip("kappa:Q", format=".2f"), "decision:N"])
+        tooltip=["class:N", "step:Q", "until:Q", alt.Tooltip("kappa:Q", format=".2f"), "decision:N"],
+    )
     if not decided:
         return finished(strips, len(names) * step)
-    shape = alt.Shape("decision:N", scale=alt.Scale(domain=["up", "down"], range=["triangle-up", "triangle-down"]),
-                      legend=alt.Legend(title="decided", orient="top"))
-    marks = base.transform_filter("datum.decision !== ''").mark_point(
-        size=3 * step, filled=True, color="var(--debiased)", stroke="var(--surface)", strokeWidth=1, opacity=1).encode(
-        x="step:Q", shape=shape)
+    shape = alt.Shape(
+        "decision:N",
+        scale=alt.Scale(domain=["up", "down"], range=["triangle-up", "triangle-down"]),
+        legend=alt.Legend(title="decided", orient="top"),
+    )
+    marks = (
+        base.transform_filter("datum.decision !== ''")
+        .mark_point(
+            size=3 * step, filled=True, color="var(--debiased)", stroke="var(--surface)", strokeWidth=1, opacity=1
+        )
+        .encode(x="step:Q", shape=shape)
+    )
     return finished(alt.layer(strips, marks), len(names) * step)
 
 
 def lines(series: dict[str, str], title: str, few: bool = False) -> dict[str, Any]:
     """Curves over steps, each in its colour, with a dot a value where these are few."""
-    colour = alt.Color("series:N", scale=alt.Scale(domain=list(series), range=list(series.values())),
-                       legend=alt.Legend(title=None, orient="top", labelLimit=0, columns=2))
-    chart = panel().mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=40, filled=True) if few else False).encode(
-        x=over_steps(), y=alt.Y("percent:Q", title=title), color=colour,
-        tooltip=["series:N", "step:Q", alt.Tooltip("percent:Q", format=".1f")])
+    colour = alt.Color(
+        "series:N",
+        scale=alt.Scale(domain=list(series), range=list(series.values())),
+        legend=alt.Legend(title=None, orient="top", labelLimit=0, columns=2),
+    )
+    chart = (
+        panel()
+        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=40, filled=True) if few else False)
+        .encode(
+            x=over_steps(),
+            y=alt.Y("percent:Q", title=title),
+            color=colour,
+            tooltip=["series:N", "step:Q", alt.Tooltip("percent:Q", format=".1f")],
+        )
+    )
     return finished(chart, 210)
 
 

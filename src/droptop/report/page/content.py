@@ -44,5 +44,5 @@ class Page:
     progress: str = ""  # how far it is, unless it is finished
     sections: list[Section] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    looks: dict[str, Any] | None = None
+    attention: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)  # what was left out to keep the page small

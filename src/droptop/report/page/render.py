@@ -12,14 +12,14 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from droptop.checkpoint import write_atomic
-from droptop.engine.run import load
+from droptop.data import image_cache as cache
 from droptop.errors import BadRequest
 from droptop.report.page.content import Page
 from droptop.report.page.runs import page_of_runs
 from droptop.report.page.study import page_of_study
-from droptop.results.folder import environments
-from droptop.streams import cache
+from droptop.runs.folder import environments, read_request
+from droptop.runs.requests import load
+from droptop.system.files import write_atomic
 
 
 def describe(folder: Path, again: str) -> Page:
@@ -27,9 +27,10 @@ def describe(folder: Path, again: str) -> Page:
     if (folder / "study.toml").is_file():
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
         return page_of_study(folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs))
-    command, config = load(folder)
+    request = read_request(folder)
     text = (folder / "config.toml").read_text("utf-8")
-    page = page_of_runs(command, config, folder, again, text, environment_of([folder]))
+    page = page_of_runs(request, again, text, environment_of([folder]))
+    _, config = load(folder)
     if not all(map(config.was_asked, environments(folder))):
         page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")
     return page
@@ -45,16 +46,32 @@ def environment_of(runs: list[Path]) -> dict[str, Any]:
 
 def render(page: Page, newest: str = "") -> str:
     """The page; with a version it asks whoever serves it for newer ones."""
-    environment = Environment(loader=PackageLoader("droptop.report.page", "assets"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("droptop.report.page", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     assets = files("droptop.report.page") / "assets"
     sections = [section for section in (page.answer, *page.sections) if section is not None]
-    data = {section.name: {"columns": section.columns, "rows": section.rows,
-                           "charts": [chart.spec for chart in section.charts]} for section in sections}
+    data = {
+        section.name: {
+            "columns": section.columns,
+            "rows": section.rows,
+            "charts": [chart.spec for chart in section.charts],
+        }
+        for section in sections
+    }
     return environment.get_template("page.html").render(
-        page=page, version=newest, style=Markup((assets / "page.css").read_text()),
-        script=Markup((assets / "page.js").read_text()), bundle=Markup(bundle()), data=in_script(data),
-        looks=in_script(page.looks))
+        page=page,
+        version=newest,
+        style=Markup((assets / "page.css").read_text()),
+        script=Markup((assets / "page.js").read_text()),
+        bundle=Markup(bundle()),
+        data=in_script(data),
+        maps=in_script(page.attention),
+    )
 
 
 def in_script(value: Any) -> Markup:
@@ -67,7 +84,7 @@ def in_script(value: Any) -> Markup:
 def bundle() -> str:
     """Vega, Vega-Lite and its embedding as one script. It takes seconds to put together, so that it is kept."""
     language = "_".join(altair.SCHEMA_VERSION.split(".")[:2])  # as vl-convert writes v6.4
-    kept = cache.folder() / f"vega-lite-{language}-{version('vl-convert-python')}.js"
+    kept = cache.cache_folder() / f"vega-lite-{language}-{version('vl-convert-python')}.js"
     try:
         if text := kept.read_text():
             return text

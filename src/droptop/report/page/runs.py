@@ -1,47 +1,59 @@
 """The page of a run or a comparison, as far as it is."""
 
-from pathlib import Path
 from typing import Any
 
-from droptop.config import Config
-from droptop.engine.run import Command, arms
 from droptop.report.page import sections
 from droptop.report.page.answer import describe_comparison, describe_run
+from droptop.report.page.arms import Arm, read_arm
+from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Page
-from droptop.report.page.looks import looks
-from droptop.report.page.reading import Arm, read_arm
+from droptop.runs.folder import Request
 
-PARTS = (sections.accuracy, sections.matrices, sections.confusions, sections.forgotten, sections.intensities,
-         sections.dropped_on_shortcut, sections.attended)
+PARTS = (
+    sections.accuracy,
+    sections.matrices,
+    sections.confusions,
+    sections.forgotten,
+    sections.intensities,
+    sections.dropped_on_shortcut,
+    sections.attended,
+)
 
 
-def page_of_runs(command: Command, config: Config, out: Path, again: str, config_text: str,
-                 environment: dict[str, Any]) -> Page:
-    """What a run or comparison found, as far as it is."""
-    both = [read_arm(arm, run) for run, arm in arms(command, config, out).items()]
-    options = config.options
-    kind = "run" if command == "run" else "comparison"
-    page = Page(kind, f"{options.method_name} on {options.data}", "", [], again, config_text, environment)
+def page_of_runs(request: Request, again: str, config_text: str, environment: dict[str, Any]) -> Page:
+    """Describe what a run or comparison found, as far as it is."""
+    both = [read_arm(arm) for arm in request.arms]
+    run = both[-1].run
+    kind = "run" if request.command == "run" else "comparison"
+    page = Page(kind, f"{run.method} on {run.data}", "", [], again, config_text, environment)
     page.progress = progress(both)
-    done = [seed for seed in config.seeds if all(seed in arm.done for arm in both)]
+    done = [seed for seed in run.seeds if all(seed in arm.done for arm in both)]
     if not done:
-        page.headline = f"{options.method_name} on {options.data} has not come to a result yet."
-    elif command == "run":
+        page.headline = f"{run.method} on {run.data} has not come to a result yet."
+    elif request.command == "run":
         describe_run(page, both[0], done)
     else:
         describe_comparison(page, both, done)
-    page.notes += [f"Curves over steps lack {arm.name} seed {seed}, whose metrics.jsonl is damaged or gone."
-                   for arm in both for seed, own in arm.seeds.items() if own.result and not own.lines]
+    page.notes += [
+        f"Curves over steps lack {arm.name} seed {seed}, whose metrics.jsonl is damaged or gone."
+        for arm in both
+        for seed, own in arm.seeds.items()
+        if own.result and not own.lines
+    ]
     page.sections = [section for part in PARTS if (section := part(both, page.notes)) is not None]
-    page.looks = looks({arm.name: arm.maps for arm in both if arm.maps is not None}, page.notes)
+    page.attention = attention_data({arm.name: arm.maps for arm in both if arm.maps is not None}, page.notes)
     return page
 
 
 def progress(both: list[Arm]) -> str:
     """How far it is; nothing once all is done."""
-    done, total = sum(len(arm.done) for arm in both), sum(len(arm.config.seeds) for arm in both)
+    done, total = sum(len(arm.done) for arm in both), sum(len(arm.run.seeds) for arm in both)
     if done == total:
         return ""
-    going = [f"{arm.name} seed {seed} is at step {own.lines[-1]['step']}, in task {own.lines[-1]['task'] + 1}"
-             for arm in both for seed, own in arm.seeds.items() if own.result is None and own.lines]
+    going = [
+        f"{arm.name} seed {seed} is at step {own.lines[-1]['step']}, in task {own.lines[-1]['task'] + 1}"
+        for arm in both
+        for seed, own in arm.seeds.items()
+        if own.result is None and own.lines
+    ]
     return "; ".join([f"{done} of {total} seeds are done", *going[:4]])

@@ -74,8 +74,11 @@ def server(pages: Pages, port: int) -> ThreadingHTTPServer:
 
         def answer(self, body: bytes, kind: str) -> None:
             self.send_response(200)
-            for name, value in (("Content-Type", kind), ("Content-Length", str(len(body))),
-                                ("Cache-Control", "no-store")):
+            for name, value in (
+                ("Content-Type", kind),
+                ("Content-Length", str(len(body))),
+                ("Cache-Control", "no-store"),
+            ):
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)

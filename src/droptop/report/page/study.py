@@ -6,28 +6,27 @@ from typing import Any
 from droptop.report import tables
 from droptop.report.page import charts
 from droptop.report.page.answer import counted
+from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
-from droptop.report.page.looks import looks
-from droptop.results.compare import verdict
-from droptop.results.records import read_maps
-from droptop.study.index import Index
-from droptop.study.results import FIGURES, also_varied, rows, twin
-from droptop.study.sweep import asked
+from droptop.results.statistics import verdict
+from droptop.runs.records import read_maps
+from droptop.sweeps.results import FIGURES, also_varied, rows, twin
+from droptop.sweeps.study_folder import StudyFolder, asked
 
 BY = ("data", "method", "debias")
 MOST_ROWS = 1500  # of the table
 
 
 def page_of_study(study: Path, again: str, config_text: str, environment: dict[str, Any]) -> Page:
-    index, cells = Index(study), set(asked(study))
-    counts, failures = index.counts(cells), [(cell, error) for cell, error in index.failures() if cell in cells]
-    values = [value for value in index.values() if (value["run"], value["seed"]) in cells]
-    index.close()
+    folder, cells = StudyFolder(study), set(asked(study))
+    counts, failures = folder.counts(cells), [(cell, error) for cell, error in folder.failures() if cell in cells]
+    values = [value for value in folder.values() if (value["run"], value["seed"]) in cells]
     page = Page("study", study.name or str(study), "", [], again, config_text, environment)
     if counts["done"] < len(cells):
         page.progress = f"{counts['done']} of {counted(len(cells), 'cell')} are done, {counts['failed']} failed"
-    page.notes += [f"failed: {cell.run}, seed {cell.seed}: {error.strip().splitlines()[-1]}"
-                   for cell, error in failures[:20]]
+    page.notes += [
+        f"failed: {cell.run}, seed {cell.seed}: {error.strip().splitlines()[-1]}" for cell, error in failures[:20]
+    ]
     if not values:
         page.headline = "This study has not come to a result yet."
         return page
@@ -35,15 +34,20 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
     if varied := also_varied(values, BY):
         page.notes.insert(0, f"{tables.averaged_over(varied)} here; `droptop results --by` tells them apart.")
     describe(page, [row for row in found if row["figure"] == "A_avg"])
-    page.looks = look_at_a_pair(study, values, page.notes)
+    page.attention = attention_of_a_pair(study, values, page.notes)
     if len(found) > MOST_ROWS:
         page.notes.append(f"The table has the first {MOST_ROWS} of {len(found)} rows; `droptop results` has all.")
-    page.tables = [Table("All figures", [*BY, "test set", "figure", "n", "mean", "to none", "95% interval", "p",
-                                         "p (Holm)"], [cells_of(row) for row in found[:MOST_ROWS]])]
+    page.tables = [
+        Table(
+            "All figures",
+            [*BY, "test set", "figure", "n", "mean", "to none", "95% interval", "p", "p (Holm)"],
+            [cells_of(row) for row in found[:MOST_ROWS]],
+        )
+    ]
     return page
 
 
-def look_at_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) -> dict[str, Any] | None:
+def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) -> dict[str, Any] | None:
     """Where a model looks with debiasing and without: the first pair of runs that differ in nothing else."""
     plain = {twin(value): value["run"] for value in values if value["debias"] == "none"}
     pairs: dict[tuple[str, str], dict[str, Any]] = {}  # with the first of their seeds, which is the one that records
@@ -55,9 +59,11 @@ def look_at_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) 
         maps = {arm: own for arm, own in zip(("none", value["debias"]), found) if own is not None}
         if len(maps) == 2:
             if len(pairs) > 1:
-                notes.append(f"Where the model looks is shown for {value['method']} on {value['data']}; reports of "
-                             "the study's runs show others.")
-            return looks(maps, notes)
+                notes.append(
+                    f"Where the model looks is shown for {value['method']} on {value['data']}; reports of "
+                    "the study's runs show others."
+                )
+            return attention_data(maps, notes)
     return None
 
 
@@ -66,8 +72,9 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
     effects = [row for row in found if row["diff"] is not None]
     if effects:
         words = [word(row) for row in effects]
-        tally = [f"{verb} in {words.count(key)}" for key, verb in (("better", "helps"), ("worse", "hurts"))
-                 if key in words]
+        tally = [
+            f"{verb} in {words.count(key)}" for key, verb in (("better", "helps"), ("worse", "hurts")) if key in words
+        ]
         rest = words.count("no significant difference")
         if tally:
             page.headline = f"Of {counted(len(effects), 'comparison')}, debiasing {' and '.join(tally)}"
@@ -76,29 +83,71 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
             page.headline = f"No significant difference in any of {counted(len(effects), 'comparison')}."
         else:
             page.headline = "One seed cannot tell whether debiasing helps."
-        page.findings = ["points of A_avg, paired by seed; p-values corrected by Holm's method for the number of these "
-                         "comparisons"]
-        sets: list[Row] = [[row["data"], label(row, row["debias"]), row["diff"], row["low"], row["high"],
-                            row["p_holm"], word(row), row["pairs"]] for row in effects]
-        page.answer = Section("answer", "The effect of debiasing", "Difference to the same runs without it, with its "
-                              "95% interval; filled where the corrected p < 0.05.",
-                              ["data", "row", "diff", "low", "high", "p", "verdict", "pairs"], sets,
-                              [Chart(f"Effect of debiasing on {data}", charts.effects(
-                                  [row[1] for row in sets if row[0] == data], "row", data, data=data))
-                               for data in dict.fromkeys(row[0] for row in sets)], across=2)
+        page.findings = [
+            "points of A_avg, paired by seed; p-values corrected by Holm's method for the number of these comparisons"
+        ]
+        sets: list[Row] = [
+            [
+                row["data"],
+                label(row, row["debias"]),
+                row["diff"],
+                row["low"],
+                row["high"],
+                row["p_holm"],
+                word(row),
+                row["pairs"],
+            ]
+            for row in effects
+        ]
+        page.answer = Section(
+            "answer",
+            "The effect of debiasing",
+            "Difference to the same runs without it, with its 95% interval; filled where the corrected p < 0.05.",
+            ["data", "row", "diff", "low", "high", "p", "verdict", "pairs"],
+            sets,
+            [
+                Chart(
+                    f"Effect of debiasing on {data}",
+                    charts.effects([row[1] for row in sets if row[0] == data], "row", data, data=data),
+                )
+                for data in dict.fromkeys(row[0] for row in sets)
+            ],
+            across=2,
+        )
     else:
         page.headline = f"{counted(len({row['data'] for row in found}), 'stream')}, nothing to compare with."
     arms = list(dict.fromkeys(row["debias"] for row in sorted(found, key=lambda row: row["debias"] != "none")))
-    means: list[Row] = [[row["data"], label(row), row["debias"], row["mean"], row["error"] or 0,
-                         row["mean"] - (row["error"] or 0), row["mean"] + (row["error"] or 0), row["n"]]
-                        for row in found]
-    page.sections.append(Section(
-        "accuracy", "Average accuracy", "Mean over seeds and one standard error.",
-        ["data", "row", "arm", "mean", "error", "low", "high", "n"], means,
-        [Chart(f"Average accuracy on {data}",
-               charts.means(data, len({row[1] for row in means if row[0] == data}), arms))
-         for data in dict.fromkeys(row[0] for row in means)], across=2,
-        key={arm: charts.colour_of(arm, arms) for arm in arms}))
+    means: list[Row] = [
+        [
+            row["data"],
+            label(row),
+            row["debias"],
+            row["mean"],
+            row["error"] or 0,
+            row["mean"] - (row["error"] or 0),
+            row["mean"] + (row["error"] or 0),
+            row["n"],
+        ]
+        for row in found
+    ]
+    page.sections.append(
+        Section(
+            "accuracy",
+            "Average accuracy",
+            "Mean over seeds and one standard error.",
+            ["data", "row", "arm", "mean", "error", "low", "high", "n"],
+            means,
+            [
+                Chart(
+                    f"Average accuracy on {data}",
+                    charts.means(data, len({row[1] for row in means if row[0] == data}), arms),
+                )
+                for data in dict.fromkeys(row[0] for row in means)
+            ],
+            across=2,
+            key={arm: charts.colour_of(arm, arms) for arm in arms},
+        )
+    )
 
 
 def word(row: dict[str, Any]) -> str:
@@ -113,5 +162,12 @@ def cells_of(row: dict[str, Any]) -> list[str]:
     error = "" if row["error"] is None else f" ± {row['error']:.1f}"
     interval = None if row["low"] is None else [row["low"], row["high"]]
     effect = tables.effect_cells({"diff": row["diff"], "ci95": interval, "p": row["p"]})
-    return [*(str(row[name]) for name in BY), row["test"], row["figure"], str(row["n"]), f"{row['mean']:.1f}{error}",
-            *effect, tables.p_text(row["p_holm"])]
+    return [
+        *(str(row[name]) for name in BY),
+        row["test"],
+        row["figure"],
+        str(row["n"]),
+        f"{row['mean']:.1f}{error}",
+        *effect,
+        tables.p_text(row["p_holm"]),
+    ]

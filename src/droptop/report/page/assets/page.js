@@ -3,7 +3,7 @@
   const root = document.documentElement;
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const all = (selector) => [...document.querySelectorAll(selector)];
-  const data = read("data"), looks = read("looks-data");
+  const data = read("data"), maps = read("maps-data");
 
   // -- Charts: a specification's colours are CSS variables, so that it follows the colour scheme ---------------------
 
@@ -99,9 +99,9 @@
   }
 
   function show(moment, pictures) {
-    const { step, task } = looks.moments[moment], when = `task ${task}, step ${step}`;
+    const { step, task } = maps.moments[moment], when = `task ${task}, step ${step}`;
     for (const canvas of all("#cards canvas")) {
-      const image = Number(canvas.dataset.image), arm = looks.arms[canvas.dataset.arm];
+      const image = Number(canvas.dataset.image), arm = maps.arms[canvas.dataset.arm];
       const context = canvas.getContext("2d");
       context.imageSmoothingEnabled = pictures[image].naturalWidth > 100;
       context.drawImage(pictures[image], 0, 0, SIDE, SIDE);
@@ -113,17 +113,17 @@
       canvas.setAttribute("aria-label", `${canvas.dataset.name}: attention of ${arm.name} at ${when}, ${count} cells dropped`);
     }
     document.getElementById("moment").setAttribute("aria-valuetext", when);
-    document.getElementById("when").textContent = `${when} (${moment + 1} of ${looks.moments.length})`;
+    document.getElementById("when").textContent = `${when} (${moment + 1} of ${maps.moments.length})`;
   }
 
   async function watchTraining() {
-    if (!looks) return;
-    for (const arm of looks.arms) {
+    if (!maps) return;
+    for (const arm of maps.arms) {
       arm.attention = arm.attention.map(bytes);
       arm.dropped = arm.dropped.map((text) => text && bytes(text));
     }
     for (const canvas of all("#cards canvas")) canvas.width = canvas.height = SIDE;
-    const pictures = await Promise.all(looks.images.map(async (source) => {
+    const pictures = await Promise.all(maps.images.map(async (source) => {
       const picture = new Image();
       picture.src = source;
       await picture.decode();
@@ -144,16 +144,16 @@
     slider.addEventListener("input", () => { stop(); go(slider.value); });
     play.addEventListener("click", () => {
       if (timer) return stop();
-      if (Number(slider.value) === looks.moments.length - 1) go(0);
+      if (Number(slider.value) === maps.moments.length - 1) go(0);
       play.textContent = "Pause";
       play.setAttribute("aria-pressed", "true");
       timer = setInterval(() => {
-        if (Number(slider.value) === looks.moments.length - 1) return stop();
+        if (Number(slider.value) === maps.moments.length - 1) return stop();
         go(Number(slider.value) + 1);
       }, 700);
     });
     const kept = sessionStorage.getItem("moment");
-    go(kept === null ? looks.moments.length - 1 : kept);
+    go(kept === null ? maps.moments.length - 1 : kept);
     root.dataset.looking = "true";
   }
 

@@ -1,0 +1,67 @@
+"""Seeds in the middle of their streams, as a benchmark drives them."""
+
+import itertools
+import time
+from typing import Literal
+
+import torch
+
+from droptop.learner import Learner
+from droptop.runs.build import build_learner
+from droptop.runs.config import Config
+from droptop.streams import Stream
+from droptop.training.device_stream import on_device
+from droptop.training.graphs import GraphedSteps, cuda_stream
+from droptop.training.stepping import Steps
+from droptop.types import Position, Source
+
+Engine = Literal["graphs", "eager"]
+LAP = 6  # steps between readings, a whole number of periods: the probe comes every few steps
+
+
+def lap(flying: "list[Runner]") -> float:
+    """Seconds in which every seed takes LAP steps."""
+    started = time.perf_counter()
+    for runner in flying:
+        runner.queue()
+    for runner in flying:
+        runner.read()
+    return time.perf_counter() - started
+
+
+class Runner:
+    """One seed, in the middle of its stream: the memory is full, as it is for most of it."""
+
+    def __init__(self, config: Config, stream: Stream, seed: int, engine: Engine) -> None:
+        self.stream_context = cuda_stream(config.options.device)
+        with self.stream_context:
+            learner = build_learner(config, stream, seed)
+            fill(learner, stream.train)
+            kind = GraphedSteps if engine == "graphs" else RepeatedSteps
+            self.steps: Steps = kind(learner, on_device(stream, learner.device), Position(), LAP)
+        self.positions = itertools.cycle(Position(0, batch) for batch in range(stream.steps(0)))
+
+    def queue(self) -> None:
+        with self.stream_context:
+            for position in itertools.islice(self.positions, LAP):
+                self.steps.advance(position)
+
+    def read(self) -> None:
+        with self.stream_context:
+            self.steps.read()
+
+
+class RepeatedSteps(Steps):
+    """Eager steps over the same batches again and again."""
+
+    def step(self, position: Position) -> None:
+        self.learn(self.to_device(self.stream.batch(position)))
+
+
+def fill(learner: Learner, train: Source) -> None:
+    """Gives the memory all it can hold."""
+    samples = train[torch.linspace(0, len(train) - 1, learner.memory.capacity).long()]
+    for name, rows in learner.arrive(samples.x.to(learner.device), samples.y.to(learner.device)).items():
+        learner.memory.rows[name][:-1] = rows
+    learner.memory.size.fill_(learner.memory.capacity)
+    learner.memory.seen.fill_(len(train))

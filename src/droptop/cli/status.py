@@ -1,0 +1,70 @@
+"""`droptop status`: how far a study, a run or a comparison is. Loads neither torch nor a learner."""
+
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from droptop.cli import arguments
+from droptop.runs.folder import RunFolder, read_request, seed_folder, step_count, whole_result
+from droptop.sweeps.study_folder import HELD, StudyFolder, asked
+from droptop.system.locks import is_locked
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusOptions:
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study, run or comparison.")]
+
+
+def status(args: list[str], console: Console) -> int:
+    folder = arguments.read(StatusOptions, args, "droptop status", "how far a study or a run is").folder
+    if (folder / "study.toml").is_file():
+        return study_status(folder, console)
+    request = read_request(folder)
+    table = Table("run", "seed", "state", "step", title=str(folder))
+    for run in request.arms:
+        for seed in run.seeds:
+            table.add_row(run.debias, str(seed), state_of(run, seed), str(step_count(run.path, seed) or "-"))
+    console.print(table)
+    return 0
+
+
+def state_of(run: RunFolder, seed: int) -> str:
+    place = seed_folder(run.path, seed)
+    if whole_result(run.path, seed):
+        return "done"
+    if is_locked(place):
+        return "running"
+    return "stopped" if (place / "metrics.jsonl").exists() else "waiting"
+
+
+def study_status(folder: Path, console: Console) -> int:
+    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    cells = asked(folder)
+    running = set(study.running()) & set(cells)
+    counts, held, pace = study.counts(set(cells) - running), is_locked(folder, HELD), study.pace()
+    say = [
+        f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting']} waiting, {counts['failed']} "
+        f"failed{'' if held else '; no sweep is at work'}"
+    ]
+    if held and pace is not None:
+        left = timedelta(seconds=round(pace * (counts["waiting"] + len(running))))
+        say.append(f"about {left} left at the pace of the last cells")
+    if others := len(study.cells.keys() - set(cells)):
+        say.append(f"{others} more cells are of earlier versions of the study")
+    names = study.names()
+    for cell, error in study.failures():
+        if cell not in cells:
+            continue
+        why = error.strip().splitlines()[-1]
+        say.append(
+            f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
+            "/failed.json)"
+        )
+    console.print("\n".join(say), highlight=False, markup=False, soft_wrap=True)
+    return 0

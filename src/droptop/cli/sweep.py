@@ -1,0 +1,136 @@
+"""`droptop sweep`: runs what is missing of a study."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from tyro.conf import Positional, arg
+
+from droptop.cli import arguments
+from droptop.errors import require, typed
+from droptop.sweeps.local import local
+from droptop.sweeps.sweep import Engine
+from droptop.sweeps.sweep import sweep as run_sweep
+from droptop.training.observer import Job, Observer
+from droptop.training.workers import Failure
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    out: Path
+    """Folder of the study, new or one to go on with."""
+    engine: Literal["local", "ray", "submitit"] = "local"
+    """Where cells run: on this machine, on a Ray cluster, or as Slurm jobs."""
+    address: str | None = None
+    """Address of a Ray cluster; one is started on this machine unless told."""
+    cpus: float = 1.0
+    """Cores a cell, for Ray and Slurm."""
+    gpus: float = 0.0
+    """GPUs a pack of cells, for Ray (fractions share one) and Slurm."""
+    minutes: int = 240
+    """Time limit of a Slurm job."""
+
+    def __post_init__(self) -> None:
+        require(self.cpus > 0, "cpus", "a number above 0", self.cpus)
+        require(self.gpus >= 0, "gpus", "a number from 0", self.gpus)
+        require(self.minutes >= 1, "minutes", "a number from 1", self.minutes)
+        require(self.address is None or self.engine == "ray", "address", "--engine ray beside it", self.engine)
+
+    def start(self) -> Engine:
+        """The engine, ready to take cells."""
+        if self.engine == "ray":
+            from droptop.sweeps.on_ray import on_ray
+
+            return on_ray(self.address, self.cpus, self.gpus)
+        if self.engine == "submitit":
+            from droptop.sweeps.on_slurm import on_slurm
+
+            return on_slurm(self.out, self.minutes, self.cpus, self.gpus)
+        return local
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(EngineOptions):
+    study: Annotated[
+        Positional[Path | None], arg(metavar="STUDY.toml", help="The grid; unless told, the one the folder holds.")
+    ] = None
+
+
+def sweep(args: list[str], console: Console) -> int:
+    options = arguments.read(SweepOptions, args, "droptop sweep", "runs what is missing of a study")
+    try:
+        with CellProgress(console) as observer:
+            counts = run_sweep(options.study, options.out, options.start(), observer)
+    except KeyboardInterrupt:
+        begun = (options.out / "study.toml").exists()
+        how = f"; {typed('sweep', '--out', options.out)} continues" if begun else ""
+        print(f"droptop: interrupted{how}", file=sys.stderr)
+        return 130
+    console.print(
+        f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
+        "they found",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    if counts["failed"] or counts["waiting"]:
+        print(
+            f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
+            f"{typed('status', options.out)} says why",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+class CellProgress(Observer):
+    """A bar in a terminal, a line a cell elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self.live = console.is_terminal
+        self.bars = Bars(
+            TextColumn("cells"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not self.live,
+        )
+        self.bar = self.bars.add_task("", total=None)
+        self.total = self.finished = self.failures = 0
+
+    def __enter__(self) -> "CellProgress":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def begin(self, total: int, done: int = 0) -> None:
+        self.total, self.finished, self.failures = total, done, 0
+        self.bars.update(self.bar, total=total, completed=done)
+        if not self.live:
+            print(f"{done} of {total} cells are done", flush=True)
+
+    def done(self, job: Job) -> None:
+        self.finished += 1
+        self.tell(job, "done")
+
+    def failed(self, job: Job, failure: Failure) -> None:
+        self.failures += 1
+        self.tell(job, "failed")
+
+    def tell(self, job: Job, status: str) -> None:
+        self.bars.update(self.bar, completed=self.finished, description=f"{self.failures} failed" * bool(self.failures))
+        if not self.live:
+            print(f"{self.finished}/{self.total}  {job.run.name} seed {job.seed}: {status}", flush=True)
+
+    def note(self, text: str) -> None:
+        self.bars.console.print(f"note: {text}", markup=False, highlight=False)

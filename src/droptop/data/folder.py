@@ -1,0 +1,104 @@
+"""A user's own images below one folder: training and test images, further test sets, masks.
+
+The tree's layout is in `image_folders`, that of masks in `scenes`.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import Tensor
+
+from droptop.data.checks import check_images, check_scenes
+from droptop.data.image_cache import ImageSet, silent
+from droptop.data.image_folders import FURTHER, ImageFolder, read_tree
+from droptop.data.root import FileProgress
+from droptop.data.scenes import Scenes, plain, read_boxes
+from droptop.data.variants import VARIANTS
+from droptop.errors import BadRequest, all_refusals
+
+
+class UserTree(NamedTuple):
+    """Name a folder, and its images for training and testing."""
+
+    place: Path
+    train: ImageFolder
+    test: ImageFolder
+    more: dict[str, ImageFolder]  # further test sets by name
+
+    @property
+    def everything(self) -> tuple[ImageFolder, ...]:
+        return (self.train, self.test, *self.more.values())
+
+
+def read_user_tree(path: str) -> UserTree:
+    """Return a folder's images; refuse one class alone, and names of test sets that are taken."""
+    place = Path(path).expanduser()
+    train, test, more = read_tree(place)
+    if len(train.classes) == 1:
+        raise BadRequest(f"{place / 'train'} holds one class, {train.classes[0]}: a stream has two at least")
+    for name in more.keys() & {"", "test", "original", *VARIANTS}:
+        raise BadRequest(f"{place / FURTHER}{name} needs another name: {name or 'an empty one'} is taken")
+    return UserTree(place, train, test, more)
+
+
+def image_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], dict[str, tuple[ImageSet, Tensor]]]:
+    """Return how to make the training images and each test set, with their labels, at so many pixels per side."""
+    place, test = tree.place, tree.test
+    scenes = scenes_of(place, test)
+    if scenes is None:
+        tests = {"test": plain(test, size, f"{place}, test")}
+    else:
+        scenes.complete()
+        tests = {"original": plain(test, size, f"{place}, test")}
+        for variant in VARIANTS:
+            tests[variant] = scenes.image_set(variant, range(len(test)), size, f"{place}, {variant}")
+    labelled = {name: (images, test.y) for name, images in tests.items()}
+    labelled |= {name: (plain(part, size, f"{place}, {name}"), part.y) for name, part in tree.more.items()}
+    return (plain(tree.train, size, f"{place}, training"), tree.train.y), labelled
+
+
+def files_of(data: str) -> str | None:
+    """Return the SHA-256 of the names and sizes of the images of `folder:PATH`, by which a run knows them.
+
+    None for other streams, and where there is no such folder.
+    """
+    kind, _, path = data.partition(":")
+    if kind != "folder":
+        return None
+    try:
+        parts = [
+            (name, part.path(row).stat().st_size)
+            for part in read_user_tree(path).everything
+            for row, name in enumerate(part.names)
+        ]
+    except (BadRequest, OSError):
+        return None
+    return hashlib.sha256(json.dumps(sorted(parts)).encode()).hexdigest()
+
+
+def where(path: str) -> str:
+    """Return the folder and how many images are in it; read none of them."""
+    tree = read_user_tree(path)
+    counts = " + ".join(f"{len(part):,}" for part in tree.everything)
+    return f"{tree.place}, {counts} images of {len(tree.train.classes)} classes"
+
+
+def scenes_of(place: Path, part: ImageFolder) -> Scenes | None:
+    """Return a part with its masks, or None where the tree has none."""
+    return Scenes(part, place, read_boxes(place)) if (place / "masks").is_dir() else None
+
+
+def check(path: str, progress: FileProgress = silent) -> str:
+    """Read a whole tree and return what there is in it; refuse it with everything that is not in order."""
+    tree = read_user_tree(path)
+    said = []
+    with all_refusals() as trying:
+        for name, part in (("training", tree.train), ("test", tree.test), *tree.more.items()):
+            with trying():
+                said.append(check_images(part, name, progress))
+        with trying():
+            if (scenes := scenes_of(tree.place, tree.test)) is not None:
+                said.append(check_scenes(scenes, "test masks", progress))
+    return "\n".join(said)

@@ -1,0 +1,155 @@
+"""Trees of images as people keep them: a folder a part (train, and test or val), in it a folder a class.
+
+    FOLDER/train/CLASS/*.{jpg,jpeg,png,webp}
+    FOLDER/test/CLASS/...     or val/; without either, 20% of each class are held out
+    FOLDER/test-NAME/CLASS/...  as many further test sets as there are names, such as test-without-logo
+    FOLDER/masks/...          optional: the same relative paths as .png, any value but 0 is foreground
+
+Classes are the folders' names, sorted. Hidden files and files with other endings are passed over, with a note where
+they are images; whatever else is odd about a tree is refused with the name of the file or folder.
+"""
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from droptop.errors import BadRequest, is_text
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+HELD_OUT = 0.2
+FURTHER = "test-"  # what the folders of further test sets begin with
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """The training or the test images of a tree. Names are kept, not paths: there may be a great many."""
+
+    home: Path  # names are relative to it
+    classes: tuple[str, ...]
+    names: tuple[str, ...]  # such as train/dog/1.jpg
+    labels: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def path(self, row: int) -> Path:
+        return self.home / self.names[row]
+
+    def stem(self, row: int) -> str:
+        """An image's name without its ending, which it shares with its mask and its box."""
+        return str(PurePosixPath(self.names[row]).with_suffix(""))
+
+    @cached_property
+    def y(self) -> Tensor:
+        return torch.tensor(self.labels)
+
+    @cached_property
+    def rows_of(self) -> list[list[int]]:
+        """For each class its rows."""
+        rows: list[list[int]] = [[] for _ in self.classes]
+        for row, label in enumerate(self.labels):
+            rows[label].append(row)
+        return rows
+
+    def select(self, rows: Sequence[int]) -> "ImageFolder":
+        return ImageFolder(
+            self.home, self.classes, tuple(self.names[row] for row in rows), tuple(self.labels[row] for row in rows)
+        )
+
+
+def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
+    """The sorted names in a folder, hidden ones left out."""
+    try:
+        with os.scandir(folder) as found:
+            names = sorted(entry.name for entry in found if not entry.name.startswith(".") and wanted(entry))
+    except OSError as error:
+        raise BadRequest(f"{folder}: {error.strerror}") from None
+    for name in names:
+        if not is_text(name):
+            raise BadRequest(f"{folder} holds a name that is not in UTF-8: {os.fsencode(name)!r}")
+    return names
+
+
+def read_part(folder: Path) -> ImageFolder:
+    """The images below a folder of classes."""
+    classes = entries(folder, lambda entry: entry.is_dir())
+    names: list[str] = []
+    labels: list[int] = []
+    for label, name in enumerate(classes):
+        images = entries(folder / name, lambda entry: entry.name.lower().endswith(ENDINGS) and entry.is_file())
+        note_other_images(folder / name)
+        if not images:
+            raise BadRequest(f"{folder / name} holds no images ({', '.join(ENDINGS)})")
+        names += [f"{folder.name}/{name}/{image}" for image in images]
+        labels += [label] * len(images)
+    if not names:
+        raise BadRequest(f"{folder} holds no images: they belong in {folder}/CLASS/")
+    return ImageFolder(folder.parent, tuple(classes), tuple(names), tuple(labels))
+
+
+def note_other_images(folder: Path) -> None:
+    """Says how many images are passed over for their endings, if any are."""
+    readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    others = entries(folder, lambda entry: Path(entry.name).suffix.lower() in readable.difference(ENDINGS))
+    if others:
+        endings = sorted({Path(name).suffix.lower() for name in others})
+        warnings.warn(
+            f"{folder}: {len(others):,} images are left out, since they end in {', '.join(endings)} and not "
+            f"in {', '.join(ENDINGS)}",
+            stacklevel=2,
+        )
+
+
+def read_tree(folder: Path) -> tuple[ImageFolder, ImageFolder, dict[str, ImageFolder]]:
+    """Training and test images, and further test sets by name."""
+    if not folder.is_dir():
+        raise BadRequest(f"{folder} is not {'a' if folder.exists() else 'an existing'} folder")
+    if not (folder / "train").is_dir():
+        raise BadRequest(f"{folder} has no folder train: images belong in {folder}/train/CLASS/")
+    train = read_part(folder / "train")
+    more = {
+        name.removeprefix(FURTHER): test_part(folder / name, train)
+        for name in entries(folder, lambda entry: entry.name.startswith(FURTHER) and entry.is_dir())
+    }
+    tests = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
+    return (train, test_part(tests[0], train), more) if tests else (*hold_out(train), more)
+
+
+def test_part(folder: Path, train: ImageFolder) -> ImageFolder:
+    """Images to test with, of the same classes."""
+    part = read_part(folder)
+    same_classes(folder.parent / "train", train.classes, folder, part.classes)
+    return part
+
+
+def same_classes(here: Path, ours: Sequence[str], there: Path, theirs: Sequence[str]) -> None:
+    """Refuses two folders whose classes differ, with those that do."""
+    differences = [
+        f"{', '.join(sorted(set(some) - set(others)))} only in {where}"
+        for some, others, where in ((ours, theirs, here), (theirs, ours, there))
+        if set(some) - set(others)
+    ]
+    if differences:
+        raise BadRequest(f"{here} and {there} have different classes: {'; '.join(differences)}")
+
+
+def hold_out(part: ImageFolder) -> tuple[ImageFolder, ImageFolder]:
+    """A fifth of each class for testing: those whose names' hashes come first, so that whatever the seed and whatever
+    is added to a folder, an image stays on its side but for the few at the edge."""
+    held: set[int] = set()
+    for name, rows in zip(part.classes, part.rows_of):
+        count = max(1, round(HELD_OUT * len(rows)))
+        if count == len(rows):
+            raise BadRequest(
+                f"{part.home}/train/{name} holds one image, and there is neither test nor val: none can be held out"
+            )
+        held |= set(sorted(rows, key=lambda row: hashlib.sha256(part.names[row].encode()).digest())[:count])
+    return (part.select([row for row in range(len(part)) if row not in held]), part.select(sorted(held)))

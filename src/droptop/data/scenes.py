@@ -1,0 +1,173 @@
+"""Trees of images with foreground masks, from which background variants are made.
+
+    FOLDER/original/{train,val}/CLASS/*.jpg     or without original/; test/ will do for val/
+    FOLDER/masks/{train,val}/CLASS/*.png        any value but 0 is foreground; with an alpha channel, what is not clear
+    FOLDER/boxes.json                           optional: {"boxes": {"val/CLASS/NAME": [left, top, right, bottom]}},
+                                                in pixels, all four inside the box; else the mask's own box is taken
+
+Who lends an image its background depends on the variant and the image's name alone; it is another image of the same
+part. The authors of the variants drop images whose box takes up more than 90%. Test sets should all show the same
+images, so here they stay, but they lend no background unless twenty draws in the chosen class find nothing better.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from droptop.data.image_cache import ImageSet, fit, opened, read_image
+from droptop.data.image_folders import ImageFolder
+from droptop.data.variants import Box, Mask, Pixels, box_of, mixed, no_fg, only_bg_b, only_bg_t, only_fg
+from droptop.errors import BadRequest, refuse
+from droptop.rng import derive
+
+MOST = 0.9  # of an image, for its box to leave a background worth lending
+DRAWS = 20
+BOXES = "boxes.json"
+
+
+def plain(part: ImageFolder, size: int, what: str) -> ImageSet:
+    """A part's images as they are."""
+    return ImageSet(
+        what,
+        "plain",
+        size,
+        part.home,
+        part.names,
+        range(len(part)),
+        lambda row: read_image(part.path(row), at_least=size),
+    )
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """A part's images with their masks and boxes."""
+
+    part: ImageFolder
+    home: Path  # holds masks and boxes
+    boxes: dict[str, Box]  # by the images' stems
+
+    def image_set(self, variant: str, rows: Sequence[int], size: int, what: str) -> ImageSet:
+        """A variant of some of the images; any of the part's may lend its background."""
+        images = self.part.home.relative_to(self.home)
+        files = [(images / name).as_posix() for name in self.part.names]
+        files += [f"masks/{self.part.stem(row)}.png" for row in range(len(self.part))]
+        files += [BOXES] if (self.home / BOXES).exists() else []
+        return ImageSet(what, variant, size, self.home, files, rows, partial(self.make, variant))
+
+    def mask_path(self, row: int) -> Path:
+        return self.home / "masks" / f"{self.part.stem(row)}.png"
+
+    def read(self, row: int) -> tuple[Pixels, Mask]:
+        """An image and its mask, which fits."""
+        image = np.asarray(read_image(self.part.path(row)))
+        with opened(self.mask_path(row)) as file:
+            mask = foreground(file)
+        if mask.shape != image.shape[:2]:
+            raise BadRequest(
+                f"{self.mask_path(row)} is {mask.shape[1]} x {mask.shape[0]} pixels, its image "
+                f"{self.part.path(row)} {image.shape[1]} x {image.shape[0]}"
+            )
+        return image, mask
+
+    def box(self, row: int, mask: Mask) -> Box:
+        noted = self.boxes.get(self.part.stem(row))
+        return box_of(mask) if noted is None else noted.within(*mask.shape)
+
+    def make(self, variant: str, row: int) -> Image.Image:
+        """A variant of one image, at the image's own size."""
+        image, mask = self.read(row)
+        if variant == "only_fg":
+            made = only_fg(image, mask)
+        elif variant == "no_fg":
+            made = no_fg(image, mask)
+        elif variant == "only_bg_b":
+            made = only_bg_b(image, self.box(row, mask))
+        elif variant == "only_bg_t":
+            made = only_bg_t(image, self.box(row, mask))
+        else:
+            background = fit(Image.fromarray(self.lent(variant, row)), (image.shape[1], image.shape[0]))
+            made = mixed(image, mask, np.asarray(background))
+        return Image.fromarray(made)
+
+    def lent(self, variant: str, row: int) -> Pixels:
+        """The background that an image is given, at the size of the image it comes from."""
+        for donor in self.donors(variant, row):
+            image, mask = self.read(donor)
+            box = self.box(donor, mask)
+            if box.area <= MOST * mask.size:
+                break
+        return only_bg_t(image, box)
+
+    def donors(self, variant: str, row: int) -> Iterator[int]:
+        """The rows that are asked for a background, in turn."""
+        name, own, classes = self.part.stem(row), self.part.labels[row], len(self.part.classes)
+        chosen = {
+            "mixed_same": own,
+            "mixed_next": (own + 1) % classes,
+            "mixed_rand": derive(0, variant, name) % classes,
+        }[variant]
+        rows = self.part.rows_of[chosen]
+        others = len(rows) - (chosen == own)
+        for draw in range(DRAWS if others else 0):
+            position = derive(0, variant, name, draw) % others
+            yield rows[position + (chosen == own and rows[position] >= row)]
+        if not others:
+            yield row  # the only image of its class
+
+    def complete(self) -> "Scenes":
+        """Itself, unless a mask is missing or two images would share one."""
+        seen: dict[str, str] = {}
+        errors = []
+        for row, name in enumerate(self.part.names):
+            if (other := seen.setdefault(self.part.stem(row), name)) != name:
+                errors.append(BadRequest(f"{self.part.home}: {other} and {name} would share one mask"))
+            elif not self.mask_path(row).is_file():
+                errors.append(BadRequest(f"{self.part.path(row)} has no mask: looked for {self.mask_path(row)}"))
+        refuse(errors)
+        return self
+
+
+def foreground(file: Image.Image) -> Mask:
+    """Where a mask's own values are not 0: a colour is 0 where it is black; of a palette without black the numbers
+    count. An alpha channel goes before all of them unless it is opaque throughout."""
+    if "transparency" in file.info or file.mode == "LA":
+        file = file.convert("RGBA")
+    if file.mode == "P":
+        colours = np.asarray(file.convert("RGB")).any(-1)
+        return np.asarray(file) != 0 if colours.all() else np.asarray(colours)
+    values = np.asarray(file)
+    if file.mode == "RGBA":
+        values, alpha = values[..., :3], values[..., 3]
+        if (alpha < 255).any():
+            return np.asarray(alpha != 0)
+    return np.asarray(values.any(-1)) if values.ndim == 3 else values != 0
+
+
+def read_boxes(home: Path) -> dict[str, Box]:
+    """What boxes.json says, where there is one."""
+    path = home / BOXES
+    if not path.exists():
+        return {}
+    try:
+        noted = json.loads(path.read_bytes())["boxes"]
+        boxes = {
+            str(stem): Box(max(0, left), max(0, top), right + 1, bottom + 1)
+            for stem, (left, top, right, bottom) in noted.items()
+        }
+        if any(type(edge) is not int for box in boxes.values() for edge in box):
+            raise TypeError
+    except OSError as error:
+        raise BadRequest(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadRequest(
+            f'{path} is not {{"boxes": {{"val/CLASS/NAME": [left, top, right, bottom]}}}}, in whole pixels'
+        ) from None
+    for stem, box in boxes.items():
+        if box.right <= box.left or box.bottom <= box.top:
+            raise BadRequest(f"{path}: the box of {stem} ends before it begins")
+    return boxes

@@ -1,0 +1,87 @@
+"""Background variants of images with foreground masks, as Xiao et al. define them ("Noise or Signal: The Role of Image
+Backgrounds in Object Recognition", the backgrounds challenge).
+
+    only_fg      the foreground on black                   no_fg        the rest, the foreground's shape black
+    only_bg_b    the box around the foreground is black    only_bg_t    the box is filled with background
+    mixed_same   the foreground on the only_bg_t of another image of its class
+    mixed_rand   ... of a class drawn at random, perhaps its own
+    mixed_next   ... of the next class, the first after the last
+
+The box of `only_bg_t` is filled with what a tiling of the widest strip beside it shows there; where the box leaves no
+strip, it is black. An empty mask has an empty box: no foreground, all background.
+
+Here are functions of one image (height, width, 3) each; `scenes` applies them to folders and chooses donors.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+VARIANTS = ("only_fg", "only_bg_t", "only_bg_b", "no_fg", "mixed_same", "mixed_rand", "mixed_next")
+Pixels = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+
+
+class Box(NamedTuple):
+    """Pixels from left and top up to right and bottom, those two left out."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def pixels(self) -> tuple[slice, slice]:
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    @property
+    def area(self) -> int:
+        return (self.right - self.left) * (self.bottom - self.top)
+
+    def within(self, height: int, width: int) -> "Box":
+        """The part of it that lies in an image."""
+        return Box(min(self.left, width), min(self.top, height), min(self.right, width), min(self.bottom, height))
+
+
+def box_of(mask: Mask) -> Box:
+    """The smallest box around a mask."""
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    if not len(rows):
+        return Box(0, 0, 0, 0)
+    return Box(int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)
+
+
+def only_fg(image: Pixels, mask: Mask) -> Pixels:
+    return np.where(mask[..., None], image, np.uint8(0))
+
+
+def no_fg(image: Pixels, mask: Mask) -> Pixels:
+    return only_fg(image, ~mask)
+
+
+def only_bg_b(image: Pixels, box: Box) -> Pixels:
+    black = image.copy()
+    black[box.pixels] = 0
+    return black
+
+
+def only_bg_t(image: Pixels, box: Box) -> Pixels:
+    """The box filled with background: with what a tiling of the widest strip beside it shows there."""
+    height, width, _ = image.shape
+    left, top, right, bottom = box.left, box.top, width - box.right, height - box.bottom
+    if max(left, top, right, bottom) == 0:
+        return only_bg_b(image, box)
+    if max(left, right) * height > max(top, bottom) * width:
+        strip = image[:, :left] if left > right else image[:, box.right :]
+    else:
+        strip = image[:top] if top > bottom else image[box.bottom :]
+    tiled = np.tile(strip, (-(-height // len(strip)), -(-width // strip.shape[1]), 1))
+    filled = image.copy()
+    filled[box.pixels] = tiled[:height, :width][box.pixels]
+    return filled
+
+
+def mixed(image: Pixels, mask: Mask, background: Pixels) -> Pixels:
+    """The foreground before another image's background."""
+    return np.where(mask[..., None], image, background)

@@ -1,0 +1,263 @@
+"""The debiasing layer in any model, by the names of two of its submodules; the loop stays yours.
+
+    layer = droptop.attach(model, first="maxpool", last="layer4", classes=10, gamma=5.0)
+    for x, y in batches:                         # stream and memory samples, joined
+        with layer.labels(y):
+            loss = F.cross_entropy(model(x), y)  # debiased; without labels or in eval mode the model is as it was
+        loss.backward(); ...
+        layer.adjust(memory_x, memory_y)         # every p-th time: is it better to drop more, or less?
+
+`first` is the submodule whose output is the first map: the end of the stem, after its norm and activation (`maxpool` of
+a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage. What
+a map may look like says `nets/layout.py`; what a pass costs and leaves behind, `nets/map_hooks.py`.
+
+compile     before or after: `torch.compile(model)` breaks its graph at the model's entry and end and at `first`, and
+            only while there are labels; the attention pass runs eagerly. `fullgraph=True` is an error then.
+copies      of the model (deepcopy, pickle) are plain models; a copy of the layer comes with a copy of the model.
+recomputing (activation checkpointing) is for what comes after `first`: in the backward pass there are no labels.
+parallel    in DistributedDataParallel every process has a layer of its own, with labels, memory and intensities of its
+            own (give each its own seed). nn.DataParallel is refused.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map
+from droptop.errors import BadBatch, BadRequest, meant, require
+from droptop.nets.backbone import evaluating
+from droptop.nets.hooks import Hook, MapHooks
+from droptop.nets.map_layout import MapLayout
+from droptop.options import flatten, replaced
+from droptop.rng import generator
+
+CHUNK = 250  # memory samples a forward pass of the probe
+
+
+def attach(
+    model: nn.Module,
+    first: str,
+    last: str,
+    classes: int,
+    *,
+    seed: int = 0,
+    classify: Callable[[Tensor], Tensor] | None = None,
+    grid: tuple[int, int] | None = None,
+    channels_last: bool | None = None,
+    **options: Any,
+) -> "Attached":
+    """Puts the debiasing layer behind `first`; the options are those of `DropTopConfig` and `IntensityConfig`.
+
+    `classify` gives the logits of memory samples, where `model(x)` is something else. `grid` (rows, columns) and
+    `channels_last` say how maps lie, where their shape does not.
+    """
+    return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), configured(options))
+
+
+def configured(options: dict[str, Any]) -> DropTopConfig:
+    """The layer's settings from flat options: `gamma=5.0, period=3`."""
+    paths = {path.rpartition(".")[2]: path for path in flatten(DropTopConfig())}
+    for name in options.keys() - paths.keys():
+        raise BadRequest(f"attach has no option {name}{meant(name, paths)}")
+    config: DropTopConfig = replaced(DropTopConfig(), {paths[name]: value for name, value in options.items()})
+    config.check_asked(DropTopConfig())
+    require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
+    require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
+    return config
+
+
+class Attached:
+    """What `attach` gives: the layer, its labels and its intensities."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        first: str,
+        last: str,
+        classes: int,
+        seed: int,
+        classify: Callable[[Tensor], Tensor] | None,
+        layout: MapLayout,
+        config: DropTopConfig,
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise BadRequest(f"attach takes an nn.Module, not {type(model).__name__}")
+        require(classes >= 1, "classes", "a number from 1", classes)
+        self.model, self.classes, self.seed, self.classify = model, classes, seed, classify
+        inner = unwrapped(model)
+        if any(isinstance(hook, Hook) and hook.function is not None for hook in inner._forward_hooks.values()):
+            raise BadRequest(f"this {type(inner).__name__} has a debiasing layer already: remove() it first")
+        self.map_hooks = MapHooks(inner, first, last, layout)
+        self.device = device_of(inner)
+        self.debias = DropTop(config, classes, generator(seed, "debias", device=self.device)).to(self.device)
+        self.steps = 0  # that `tick` has counted
+        self.waiting: Tensor | None = None  # the state of a generator on a device that the model is not on yet
+        self.checked = False  # has the last map been looked at?
+        self.hooks = self.map_hooks.install()
+
+    def __repr__(self) -> str:
+        config, where = self.debias.config, " and ".join(map(repr, self.map_hooks.names.values()))
+        return f"Attached({where} of {type(self.map_hooks.model).__name__}, gamma={config.gamma}, drop={config.drop})"
+
+    def remove(self) -> None:
+        """Leaves the model as it was found."""
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks = []
+
+    # -- Dropping ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def labels(self, y: Tensor) -> Iterator[None]:
+        """While the model is training, what it is called with is debiased as samples of these classes."""
+        if not self.hooks:
+            raise BadRequest("this debiasing layer was removed from its model")
+        self.check(y)
+        self.follow()
+        y = y.to(self.device, torch.int64)
+        with self.map_hooks.changing(lambda first, last: self.masked(first, last, y), self.debias.attention_pass):
+            yield
+
+    def check(self, y: Tensor) -> None:
+        """Refuses what are no labels; on a GPU not by their values, for which it would have to be waited."""
+        if not isinstance(y, Tensor):
+            raise BadBatch(f"labels must be a tensor, not {type(y).__name__}")
+        if y.dim() != 1 or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+            raise BadBatch(f"labels must be integers, one a sample, not {tuple(y.shape)} of {y.dtype}")
+        if y.device.type == "cpu" and len(y) and not (y.min() >= 0 and y.max() < self.classes):
+            raise BadBatch(f"labels must lie in 0 to {self.classes - 1}, not {y.min()} to {y.max()}")
+
+    def masked(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
+        if len(first) != len(y):
+            raise BadBatch(
+                f"{self.map_hooks.names['first']!r} gives maps of {len(first)} samples, but there are {len(y)} labels"
+            )
+        if self.debias.attention_pass and not self.checked:
+            check_last_map(self.debias.config, last().shape[2:].numel(), "let last name an earlier submodule")
+            self.checked = True
+        return self.debias(first, last, labels=y)
+
+    @property
+    def trace(self) -> Trace:
+        """Attention and mask (B, h, w) of the last batch that was debiased."""
+        return self.debias.last
+
+    # -- Adapting ------------------------------------------------------------------------------------------------
+
+    @property
+    def kappa(self) -> Tensor:
+        """The intensity of every class, in percent of the first map."""
+        return self.debias.intensity.kappa
+
+    def adjust(self, x: Tensor, y: Tensor) -> bool:
+        """Counts a step; if it is the last one of a period, shifts the intensities by the loss on memory samples, and
+        says so. Call it after every step with the whole memory, as the model takes it, unaugmented."""
+        self.check_memory(x, y)  # in every step: what is refused is no step, and not first refused at a period's end
+        if due := self.tick():
+            self.probe(x, y)
+        return due
+
+    def tick(self) -> bool:
+        """Counts a step; is it time for `probe`?"""
+        self.steps += 1
+        return self.debias.adapts and self.steps % self.debias.config.intensity.period == 0
+
+    def probe(self, x: Tensor, y: Tensor) -> None:
+        """Ends a period: the loss of every class on memory samples, unmasked, in eval mode."""
+        self.check_memory(x, y)
+        self.follow()
+        intensity, classify = self.debias.intensity, self.classify or self.map_hooks.model
+        if 0 < intensity.config.probe < len(y):
+            keys = torch.rand(len(y), generator=self.debias.generator, device=self.device)
+            rows = keys.topk(intensity.config.probe).indices
+            x, y = x[rows.to(x.device)], y[rows.to(y.device)]
+        y = y.to(self.device, torch.int64)
+        with evaluating(self.map_hooks.model):
+            logits = (classify(images.to(self.device)) for images in x.split(CHUNK))
+            losses = intensity.mean_losses(logits, y.split(CHUNK), torch.ones_like(y, dtype=torch.bool))
+        intensity.record(losses)
+
+    def check_memory(self, x: Tensor, y: Tensor) -> None:
+        self.check(y)
+        if len(x) != len(y):
+            raise BadBatch(f"the memory has {len(x)} images and {len(y)} labels")
+
+    # -- State ---------------------------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Goes where the model went. A generator cannot: there is a new one of the same seed over there."""
+        device = device_of(self.map_hooks.model)
+        if device != self.device:
+            self.device, self.debias = device, self.debias.to(device)
+            self.debias.generator = generator(self.seed, "debias", device=device)
+            self.draw_from(self.waiting)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on, besides the model: intensities, histories, generator, steps."""
+        self.follow()
+        return {
+            **self.debias.state_dict(),
+            "generator": self.debias.generator.get_state(),
+            "steps": torch.tensor(self.steps),
+        }
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        own = self.state_dict()
+        drawn = {"generator"}  # whose length differs from device to device
+        shapes = [name for name in own.keys() - drawn if name in state and own[name].shape != state[name].shape]
+        if wrong := sorted(own.keys() ^ state.keys()) or shapes:
+            raise BadRequest(f"this state is of another layer: {', '.join(wrong[:5])}")
+        with torch.no_grad():
+            for name, value in self.debias.state_dict().items():
+                value.copy_(state[name])
+        self.draw_from(state["generator"])
+        self.steps = int(state["steps"])
+
+    def draw_from(self, state: Tensor | None) -> None:
+        """Sets the generator; a state from another kind of device waits until the model goes there."""
+        fits = state is not None and len(state) == len(self.debias.generator.get_state())
+        if fits and state is not None:
+            self.debias.generator.set_state(state.cpu())
+        self.waiting = None if fits else state
+
+    def __reduce__(self) -> Any:
+        """A copy is a layer in a copy of the model."""
+        names = self.map_hooks.names
+        return _again, (
+            self.model,
+            names["first"],
+            names["last"],
+            self.classes,
+            self.seed,
+            self.classify,
+            self.map_hooks.layout,
+            self.debias.config,
+            bool(self.hooks),
+            dict(self.state_dict()),
+        )
+
+
+def _again(*args: Any) -> Attached:
+    *given, there, state = args
+    layer = Attached(*given)
+    layer.load_state_dict(state)
+    if not there:
+        layer.remove()
+    return layer
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model itself, inside of what `torch.compile` and DistributedDataParallel put around it."""
+    if isinstance(model, nn.DataParallel):
+        raise BadRequest("a model in nn.DataParallel cannot be debiased: take DistributedDataParallel")
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        return unwrapped(model.module)
+    inner = getattr(model, "_orig_mod", None)
+    return unwrapped(inner) if isinstance(inner, nn.Module) else model
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next((tensor.device for tensor in model.parameters()), torch.device("cpu"))

@@ -1,0 +1,92 @@
+"""A contact sheet: what a stream's images look like, before anything is trained on them.
+
+A block for the training images and one for each test set; in it a row a class, in the order in which classes arrive.
+Blocks start with the first images of their sets. Where the test sets are variants of the same images, as in the
+ImageNet-9 family, the same place therefore shows the same image.
+"""
+
+import io
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import torch
+from torch import Tensor
+
+from droptop.streams import Stream
+from droptop.types import Source
+
+IMAGES = 8  # a row
+ACROSS = 5  # blocks
+GAP = 2  # white pixels between two images, twice as many between two tasks
+DPI = 100
+LEAST = 32  # dots an image's side takes up on the sheet; a smaller image is enlarged by a whole number
+
+
+def contact_sheet(stream: Stream) -> bytes:
+    """The sheet as a PNG file."""
+    arrived = torch.cat(stream.order)
+    told = stream.labels[arrived]
+    blocks = {"training images": block(stream, stream.train, arrived, told)}
+    for name, test in stream.tests.items():
+        blocks[f"test set: {name}"] = block(stream, test, torch.arange(len(test)), test.y)
+    return draw(stream, blocks)
+
+
+def block(stream: Stream, source: Source, rows: Tensor, labels: Tensor) -> Tensor:
+    """height, width, 3: the first images of each class, white where there are none."""
+    side = stream.spec.shape[1] + GAP
+    tops = row_tops(stream)
+    sheet = torch.full((tops[-1], IMAGES * side - GAP, 3), 255, dtype=torch.uint8)
+    for top, label in zip(tops, (label for task in stream.tasks for label in task)):
+        images = source[rows[labels == label][:IMAGES]].x.permute(0, 2, 3, 1)
+        for column, image in enumerate(images):
+            sheet[top : top + side - GAP, column * side : (column + 1) * side - GAP] = image
+    return sheet
+
+
+def row_tops(stream: Stream) -> list[int]:
+    """Where each class's row begins, and where the last one ends."""
+    side, tops, top = stream.spec.shape[1] + GAP, [], 0
+    for task in stream.tasks:
+        for _ in task:
+            tops.append(top)
+            top += side
+        top += GAP
+    return [*tops, top - 2 * GAP]
+
+
+def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
+    height, width, _ = next(iter(blocks.values())).shape
+    scale = -(-LEAST // stream.spec.shape[1])
+    across = min(len(blocks), ACROSS)
+    down = -(-len(blocks) // across)
+    names = [
+        f"{stream.spec.classes[label]}, task {task + 1}" for task, labels in enumerate(stream.tasks) for label in labels
+    ]
+    middles = [top + stream.spec.shape[1] / 2 for top in row_tops(stream)[:-1]]
+    # Laid out in dots, so that a pixel is a whole number of them.
+    left, right, above, below, title = 14 + 7 * max(map(len, names)), 14, 26, 8, 30
+    whole_width = left + across * (width * scale + right)
+    whole_height = title + down * (height * scale + above + below)
+    figure = plt.figure(figsize=(whole_width / DPI, whole_height / DPI), dpi=DPI)
+    for number, (name, image) in enumerate(blocks.items()):
+        row, column = divmod(number, across)
+        x = left + column * (width * scale + right)
+        y = whole_height - title - row * (height * scale + above + below) - above - height * scale
+        ax = figure.add_axes(
+            (x / whole_width, y / whole_height, width * scale / whole_width, height * scale / whole_height)
+        )
+        ax.imshow(image.numpy(), interpolation="nearest", aspect="auto", extent=(0, width, height, 0))
+        ax.set_title(name, fontsize=9, pad=4)
+        ax.set_xticks([])
+        ax.set_yticks(middles if column == 0 else [], names if column == 0 else [], fontsize=8)
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+    figure.text(8 / whole_width, 1 - 10 / whole_height, f"{stream.name}, seed {stream.seed}", fontsize=10, va="top")
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=DPI)
+    plt.close(figure)
+    return file.getvalue()

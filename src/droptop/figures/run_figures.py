@@ -1,0 +1,67 @@
+"""The figures of a run and of a comparison: PNG files in its `figures/`."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+from PIL import Image
+
+from droptop.errors import BadRequest
+from droptop.figures.accuracy import accuracy_after_tasks, accuracy_matrices
+from droptop.figures.attention_maps import attention_maps
+from droptop.figures.over_steps import intensities, shortcut_shares
+from droptop.figures.style import STYLE, picture, save
+from droptop.results.series import Lines
+from droptop.runs.folder import RunFolder, read_metrics, read_result
+from droptop.runs.records import read_maps
+
+
+def draw_run(run: RunFolder, summary: dict[str, Any]) -> dict[int, str]:
+    """The figures of one arm; gives the seeds whose metrics cannot be read, and why. Results do not depend on these,
+    curves over steps do and are drawn of the others."""
+    metrics, unread = dict[int, Lines](), dict[int, str]()
+    for seed in run.seeds:
+        try:
+            metrics[seed] = read_metrics(run.path, seed, len(read_result(run.path, seed)["tasks"]))
+        except BadRequest as error:
+            unread[seed] = str(error)
+    with plt.rc_context(STYLE):
+        title = f"{summary['method']}, {summary['debias']}, on {summary['data']}"
+        save(accuracy_after_tasks({summary["debias"]: summary}, title), run.path, "accuracy")
+        save(accuracy_matrices({summary["debias"]: summary}, title), run.path, "matrix")
+        for seed, lines in [*metrics.items()][:1]:
+            if run.adapts:
+                save(intensities(run, read_result(run.path, seed), lines, title, seed), run.path, "kappa")
+            if any("dropped" in line for line in lines):
+                save(shortcut_shares(list(metrics.values()), title), run.path, "shortcut")
+        if (maps := read_maps(run.path, run.seeds[0])) is not None:
+            save(attention_maps({summary["debias"]: maps}, title), run.path, "attention")
+    return unread
+
+
+def draw_comparison(runs: Sequence[RunFolder], out: Path, comparison: dict[str, Any]) -> None:
+    """The figures of both arms side by side."""
+    arms = comparison["arms"]
+    with plt.rc_context(STYLE):
+        first = next(iter(arms.values()))
+        title = f"{first['method']} on {first['data']}, {' against '.join(arms)}"
+        save(accuracy_after_tasks(arms, title), out, "accuracy")
+        save(accuracy_matrices(arms, title), out, "matrix")
+        found = {run.debias: read_maps(run.path, run.seeds[0]) for run in runs}
+        maps = {arm: found_maps for arm, found_maps in found.items() if found_maps is not None}
+        if len(maps) == len(found):
+            save(attention_maps(maps, title), out, "attention")
+
+
+def seed_pictures(run: RunFolder, seed: int, result: dict[str, Any], lines: Lines) -> Iterator[tuple[str, Image.Image]]:
+    """Those of one seed that its metrics alone tell, by name."""
+    arms = {run.debias: run.summary_of({seed: result})}
+    title = f"{run.method}, {run.debias}, on {run.data}, seed {seed}"
+    with plt.rc_context(STYLE):
+        yield "figures/accuracy", picture(accuracy_after_tasks(arms, title))
+        yield "figures/matrix", picture(accuracy_matrices(arms, title))
+        if run.adapts:
+            yield "figures/kappa", picture(intensities(run, result, lines, title, seed))
+        if any("dropped" in line for line in lines):
+            yield "figures/shortcut", picture(shortcut_shares([lines], title))

@@ -1,0 +1,74 @@
+"""Maps as models have them, seen as (B, c, h, w): images, images with channels last, or rows of tokens.
+
+(B, c, h, w)    a ResNet, a ConvNeXt; seen as it is
+(B, h, w, c)    a Swin; where images are square and the first two are equal but differ from the third, or where told
+(B, n, c)       a ViT; the last h * w tokens are the map, a square unless told, and those in front of them (a class
+                token, registers) are no part of it
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isqrt
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from droptop.errors import BadRequest
+
+
+@dataclass(frozen=True)
+class MapLayout:
+    """What cannot be seen by the shape alone."""
+
+    grid: tuple[int, int] | None = None  # rows and columns of the tokens
+    channels_last: bool | None = None  # of maps with four dimensions
+
+    def map_in(self, output: Tensor, name: str, square: bool | None) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The map in what a submodule gave for images that are square or not, and how to put another one in its
+        place."""
+        if output.dim() == 4:
+            last = self.channels_last
+            if last is None and output.shape[1] == output.shape[2] != output.shape[3]:
+                if square is None:
+                    raise BadRequest(
+                        f"{name!r} gives {tuple(output.shape)}: is that (B, c, h, w) or (B, h, w, c)? Say "
+                        "channels_last=False or True"
+                    )
+                last = square  # then maps are square too, and cannot be the last two
+            return (output.movedim(3, 1), lambda map: map.movedim(1, 3)) if last else (output, lambda map: map)
+        if output.dim() != 3:
+            raise BadRequest(
+                f"{name!r} gives {tuple(output.shape)}, which is no map: (B, c, h, w), (B, h, w, c) or tokens (B, n, c)"
+            )
+        tokens = output.shape[1]
+        rows, columns = self.grid or (isqrt(tokens), isqrt(tokens))
+        extra = tokens - rows * columns
+        if extra < 0 or (extra and self.grid is None):
+            raise BadRequest(
+                f"{name!r} gives {tokens} tokens, not {'at least ' if self.grid else 'a square, as '}"
+                f"{rows} x {columns}: tell the layout by grid=(rows, columns)"
+            )
+
+        def back(map: Tensor) -> Tensor:
+            changed = map.flatten(2).transpose(1, 2)
+            return torch.cat([output[:, :extra], changed], 1) if extra else changed
+
+        return output[:, extra:].transpose(1, 2).unflatten(2, (rows, columns)), back
+
+    def like(self, first: Tensor) -> "MapLayout":
+        """That of the last map, whose tokens lie as the cells of the first one do."""
+        return replace(self, grid=(first.shape[2], first.shape[3]))
+
+
+def tensor_of(output: Any, name: str) -> Tensor:
+    """What a submodule gave, or the first part of it."""
+    tensor = output[0] if isinstance(output, tuple) and output else output
+    if not isinstance(tensor, Tensor):
+        raise BadRequest(f"{name!r} gives a {type(output).__name__}, not a tensor")
+    return tensor
+
+
+def with_tensor(output: Any, tensor: Tensor) -> Any:
+    """The same with another tensor in that place."""
+    return (tensor, *output[1:]) if isinstance(output, tuple) else tensor

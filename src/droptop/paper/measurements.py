@@ -1,0 +1,45 @@
+"""What a recipe measures itself, beside the cells of its study: written down, and not measured again.
+
+def measure(results: CellResults, notes: Measurements) -> None:
+    for method in results.scope.methods:
+        notes.once(f"{method} step", lambda: time_of_a_step(method))
+
+results.notes["er step"]      # in `show`
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from droptop.errors import BadRequest
+from droptop.system.files import write_json
+
+
+class Measurements(Mapping[str, Any]):
+    """Values by name in a JSON file, saved as each is measured. A name says all that its value depends on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.values_by_name = path, dict[str, Any]()
+        if path.exists():
+            try:
+                self.values_by_name = dict(json.loads(path.read_text()))
+            except (OSError, ValueError, TypeError) as error:
+                raise BadRequest(f"{path} cannot be read ({error}); delete it to measure again") from None
+
+    def once(self, name: str, measure: Callable[[], Any]) -> Any:
+        """The value of this name, measured now unless it was before."""
+        if name not in self.values_by_name:
+            self.values_by_name[name] = measure()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(self.path, self.values_by_name)
+        return self.values_by_name[name]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_name)
+
+    def __len__(self) -> int:
+        return len(self.values_by_name)

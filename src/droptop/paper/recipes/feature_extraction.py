@@ -1,0 +1,58 @@
+"""What the features of a trained learner say, for those who look into one after the fact."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from droptop.errors import BadRequest
+from droptop.learner import Learner
+from droptop.nets import Features, evaluating
+from droptop.paper.recipes.feature_definitions import FeatureStatistics, Head, Numbers, feature_statistics
+from droptop.runs.build import build_stream
+from droptop.runs.config import Config
+from droptop.runs.loading import SeedPlace, restore
+from droptop.streams import Stream
+from droptop.training.evaluation import chunk
+from droptop.types import Source
+
+WITH, WITHOUT = "biased", "removed"  # test sets that show the same images with their shortcut and without
+
+
+def load_seed_with_stream(config: Config, run: Path, seed: int) -> tuple[Stream, Learner]:
+    """A seed's stream and its learner as of the last checkpoint."""
+    return build_stream(config, seed), restore(SeedPlace(config, run, seed), config.options.device).learner
+
+
+def features(learner: Learner, source: Source, rows: torch.Tensor) -> Numbers:
+    """N, d: what the head sees of some images, as when it predicts."""
+    results = []
+    with evaluating(learner.model):
+        for part in rows.split(chunk(learner)):
+            first = learner.model.stem(learner.normalise(source[part].x.to(learner.device)))
+            given = learner.given(learner.model, first, {})
+            results.append(learner.model.trunk(first, *given).pooled.double().cpu())
+    return torch.cat(results).numpy()
+
+
+def head(learner: Learner, width: int, classes: torch.Tensor) -> Head:
+    """The learner's last layer, of some classes, asked feature by feature: every backbone's is linear."""
+    basis = torch.cat([torch.zeros(1, width), torch.eye(width)]).to(learner.device)
+    with evaluating(learner.model):
+        bias, *columns = learner.model.head(Features(basis, basis)).double().cpu()[:, classes].numpy()
+    return Head(np.stack(columns, 1) - bias[:, None], bias)
+
+
+def features_of(learner: Learner, stream: Stream) -> FeatureStatistics:
+    """The learner's features on its first test set: on classes it was taught, and on those that its tasks leave out."""
+    test = stream.tests.get(WITH) or next(iter(stream.tests.values()))
+    classes = torch.tensor([label for task in stream.tasks for label in task])
+    known = torch.isin(test.y, classes)
+    if known.all():
+        raise BadRequest("no class is unseen: --split takes tasks that leave classes out")
+    rows = known.nonzero()[:, 0]
+    seen, unseen = (features(learner, test, chosen) for chosen in (rows, (~known).nonzero()[:, 0]))
+    plain = features(learner, stream.tests[WITHOUT], rows) if {WITH, WITHOUT} <= stream.tests.keys() else None
+    labels = (test.y[rows][:, None] == classes).int().argmax(1).numpy()  # among the classes taught
+    current = torch.isin(classes, torch.tensor(stream.tasks[-1])).numpy()
+    return feature_statistics(seen, labels, unseen, head(learner, seen.shape[1], classes), current, plain)

@@ -1,0 +1,126 @@
+"""What a person sees while seeds run: a line a seed in a terminal, plain lines elsewhere."""
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from droptop.training.observer import Job, Observer, SeedProgress
+
+
+class Whole:
+    """How much of all jobs is done, in steps, of which each has as many as the others."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs, self.finished, self.began, self.first = jobs, 0, time.monotonic(), 0
+        self.steps: dict[str, int] = {}
+        self.total = 0
+
+    def note(self, job: Job, step: SeedProgress) -> None:
+        if job.name not in self.steps:
+            self.first += step.step  # done before, which says nothing about how fast it goes
+        self.steps[job.name] = step.step
+        self.total = self.jobs * step.steps
+
+    @property
+    def done(self) -> int:
+        return sum(self.steps.values())
+
+    def left(self) -> str:
+        """For people; nothing while nobody knows."""
+        made = self.done - self.first
+        if made == 0 or self.done == self.total:
+            return ""
+        seconds = (time.monotonic() - self.began) / made * (self.total - self.done)
+        return f", about {seconds:.0f} s left" if seconds < 120 else f", about {seconds / 60:.0f} min left"
+
+
+class Live(Observer):
+    """Rich progress bars: one for all of it, where there is more than one seed, and one each."""
+
+    def __init__(self, console: Console) -> None:
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("step {task.completed:.0f}/{task.total:.0f}  {task.fields[at]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.rows: dict[str, TaskID] = {}
+        self.whole = Whole(0)
+        self.all: TaskID | None = None
+
+    def begin(self, total: int, done: int = 0) -> None:
+        self.whole, self.all = Whole(total), None
+
+    def __enter__(self) -> "Live":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.stop()
+
+    def progress(self, job: Job, progress: SeedProgress) -> None:
+        at = f"task {progress.task + 1}/{progress.tasks}"
+        if job.name not in self.rows:
+            self.bars.start()  # not before, since other bars may come first
+            if self.all is None and self.whole.jobs > 1:
+                self.all = self.bars.add_task("all", total=self.whole.jobs * progress.steps, at="")
+            self.rows[job.name] = self.bars.add_task(job.name, total=progress.steps, at=at)
+        self.bars.update(self.rows[job.name], completed=progress.step, at=at)
+        self.whole.note(job, progress)
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        if self.all is not None:
+            self.bars.update(self.all, completed=self.whole.done, at=f"{self.whole.finished} of {self.whole.jobs} done")
+
+    def done(self, job: Job) -> None:
+        self.whole.finished += 1
+        self.sum_up()
+
+    def note(self, text: str) -> None:
+        self.bars.console.print(f"note: {text}", markup=False, highlight=False)
+
+
+class Plain(Observer):
+    """A line when a seed starts, enters a task or is done, with what is left of all of them."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, int] = {}
+        self.whole = Whole(0)
+
+    def begin(self, total: int, done: int = 0) -> None:
+        self.whole = Whole(total)
+
+    def __enter__(self) -> "Plain":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def progress(self, job: Job, progress: SeedProgress) -> None:
+        self.whole.note(job, progress)
+        if self.tasks.get(job.name) != progress.task:
+            self.tasks[job.name] = progress.task
+            print(
+                f"{job.name}: task {progress.task + 1}/{progress.tasks}, step {progress.step}/{progress.steps}",
+                flush=True,
+            )
+
+    def done(self, job: Job) -> None:
+        self.whole.finished += 1
+        print(f"{job.name}: done, {self.whole.finished} of {self.whole.jobs}{self.whole.left()}", flush=True)
+
+    def note(self, text: str) -> None:
+        print(f"note: {text}", flush=True)
+
+
+def listener(console: Console) -> Live | Plain:
+    return Live(console) if console.is_terminal else Plain()

@@ -1,0 +1,74 @@
+"""Checkpoints that survive being killed at any moment, and say so when they are damaged.
+
+    NAME.safetensors   the tensors
+    NAME.json          their SHA-256, whatever else must be known, and a SHA-256 of its own
+
+Both are written beside their place, synced and renamed, the header last: a checkpoint exists once its header does.
+Loading checks every byte. There is no pickle anywhere.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from droptop.errors import BadCheckpoint
+from droptop.system.files import write_atomic
+
+FORMAT = 1
+KEPT = 2  # the newest and the one before it
+
+
+def _seal(header: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+
+
+def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """Writes checkpoint `name` and removes those before the previous one, and any of a later step: a resume that
+    went back behind them found them damaged."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
+    write_atomic(folder / f"{name}.safetensors", data)
+    header = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
+    write_atomic(folder / f"{name}.json", json.dumps(header | {"seal": _seal(header)}, indent=1).encode())
+    later = [path for path in newest_first(folder) if path.stem > name]
+    for stale in later + newest_first(folder)[len(later) + KEPT :]:
+        stale.unlink()
+    whole = {path.stem for path in newest_first(folder)}
+    for path in folder.iterdir():  # tensors without a header, and what a kill left half written
+        if path.suffix == ".part" or (path.suffix == ".safetensors" and path.stem not in whole):
+            path.unlink()
+
+
+def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and what was said about them, or `BadCheckpoint` with the file and what is wrong with it."""
+    try:
+        header = json.loads(header_path.read_bytes())
+        seal = header.pop("seal")
+        if header["format"] != FORMAT or seal != _seal(header):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BadCheckpoint(f"{header_path} is damaged") from None
+    path = header_path.with_suffix(".safetensors")
+    try:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != header["sha256"]:
+            raise BadCheckpoint(f"{path} is damaged: its SHA-256 is not the one in its header")
+        return load(data), header["about"]
+    except OSError as error:
+        raise BadCheckpoint(f"{path}: {error.strerror}") from None
+    except SafetensorError as error:
+        raise BadCheckpoint(f"{path}: {error}") from None
+
+
+def newest_first(folder: Path) -> list[Path]:
+    """The headers in a folder; names sort by step."""
+    return sorted(folder.glob("step-*.json"), reverse=True)
+
+
+def step_name(step: int) -> str:
+    return f"step-{step:09d}"

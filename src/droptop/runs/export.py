@@ -1,0 +1,244 @@
+"""A trained net as one file, for programs that know nothing of droptop.
+
+    .onnx          images -> logits, for ONNX Runtime and whatever else reads ONNX
+    .pt2           the same for PyTorch: `torch.export.load(file).module()(images)`
+    .safetensors   the weights alone, by timm's and torchvision's names (a model of one's own: by its own; prompts:
+                   `prompts.` and so on); the metadata say which classes of the head were seen, and how pixels are
+                   normalised
+
+`images` are float32, N x c x h x w for any N, pixels in 0 .. 1: normalisation, a ViT's resizing and prompts are inside.
+`logits` are float32, N x the classes that were seen, in the order of `classes` in the file's metadata; their softmax is
+what `droptop predict` calls confidence. The net is computed in float32, in evaluation mode. A file is run on images
+from the learner's own memory, and put in its place only if it says what the learner says.
+"""
+
+import contextlib
+import copy
+import io
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from droptop.errors import BadRequest, DroptopError
+from droptop.learner import Learner
+from droptop.nets import Backbone, Features, ViT
+from droptop.nets.adapted import Adapted
+from droptop.nets.precision import PARTS
+from droptop.rng import generator
+
+TOLERANCE = 1e-4  # largest difference of logits, or of their share where they are above 1
+CHECKED = 16  # images that a file is tried on
+
+
+def export(learner: Learner, path: str | Path, about: dict[str, str] | None = None, force: bool = False) -> float:
+    """Writes the net as what the file's ending says; gives the largest difference between its logits and the
+    learner's. `about` goes into the metadata. A learner on a GPU is loaded on the CPU to be exported."""
+    path = Path(path)
+    kind = path.suffix.removeprefix(".")
+    if kind not in WRITERS:
+        raise BadRequest(f"export writes a file that ends in .{', .'.join(WRITERS)}, not {path}")
+    write = WRITERS[kind]
+    if learner.device.type != "cpu":
+        raise BadRequest("export takes a learner on the CPU, as droptop.load_learner(run) gives it")
+    if path.is_dir() or (path.exists() and not force):
+        raise BadRequest(f"{path} exists already: choose another name, or pass --force")
+    if not path.absolute().parent.is_dir():
+        raise BadRequest(f"{path.parent} is not an existing folder")
+    if not learner.seen.any():
+        raise BadRequest("export takes a learner that has seen a class")
+    net = Exported(learner).eval()
+    images = examples(learner)
+    exact = not any(part in vars(learner.model) for part in PARTS)  # otherwise its float32 is what is written
+    with torch.no_grad():
+        expected = (learner.predict(images) if exact else learner.classify(net.model, {"x": images}))[:, net.seen]
+    inputs = images.float() / 255 if images.dtype == torch.uint8 else images
+    try:
+        with tempfile.TemporaryDirectory(prefix=".export-", dir=path.absolute().parent) as folder:
+            beside = Path(folder) / path.name
+            with quiet(), torch.no_grad():
+                given = write(net, inputs, beside, metadata(learner, kind) | (about or {}))
+            difference = ((given - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
+            if not difference <= TOLERANCE:
+                raise DroptopError(
+                    f"{path} was not written: its logits differ from the learner's by {difference:.2g}, "
+                    f"more than {TOLERANCE:g}"
+                )
+            beside.replace(path)
+    except OSError as error:
+        raise BadRequest(f"{path}: {error.strerror or error}") from None
+    return difference
+
+
+class Exported(nn.Module):
+    """A learner's net as a module of its own: pixels in 0 .. 1 in, logits of the classes seen out."""
+
+    mean: Tensor
+    std: Tensor
+    seen: Tensor
+
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.model, self.given = plain(learner.model), learner.given
+        raw = learner.spec.dtype == torch.uint8  # other images are taken as they come
+        self.register_buffer("mean", learner.mean if raw else torch.zeros_like(learner.mean))
+        self.register_buffer("std", learner.std if raw else torch.ones_like(learner.std))
+        self.register_buffer("seen", learner.seen.nonzero()[:, 0])
+
+    def forward(self, images: Tensor) -> Tensor:
+        images = (images - self.mean) / self.std
+        if isinstance(self.model, Adapted):
+            return self.model(images)[:, self.seen]
+        first = self.model.stem(images)
+        given = self.given(self.model, first, {})
+        return self.model.head(self.model.trunk(first, *given))[:, self.seen]
+
+
+class OnPooled(nn.Module):
+    """A linear head as the module that it is an attribute for; torch.export finds modules by attribute."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, features: Features) -> Tensor:
+        return self.layer(features.pooled)
+
+
+def plain(model: Backbone) -> Backbone:
+    """A copy that computes in float32, uncompiled, whose buffers do not share their storage."""
+    model = copy.deepcopy(model).eval()
+    for part in PARTS:
+        vars(model).pop(part, None)  # what `compute_in` has put in front
+    for buffer in model.buffers():
+        buffer.data = buffer.clone()
+    for vit in [module for module in model.modules() if isinstance(module, ViT)]:
+        vit._modules["head"] = vars(vit)["head"] = OnPooled(vit.classifier)
+    return model
+
+
+def examples(learner: Learner) -> Tensor:
+    """Images to try a file on: from the memory or, where a method keeps none, noise."""
+    kept = learner.memory.read(torch.arange(int(learner.memory.size)))["x"][:CHECKED]
+    if len(kept) >= 2:  # of one, torch.export would think that there is never another number
+        return kept
+    noise = torch.rand(CHECKED, *learner.spec.shape, generator=generator(0, "export"))
+    return (noise * 255).to(torch.uint8) if learner.spec.dtype == torch.uint8 else noise
+
+
+def metadata(learner: Learner, kind: str) -> dict[str, str]:
+    """What whoever finds the file must know."""
+    from droptop import __version__
+
+    spec, raw = learner.spec, learner.spec.dtype == torch.uint8
+    seen = [spec.classes[label] for label in learner.seen.nonzero()[:, 0].tolist()]
+    if kind == "safetensors":
+        own = {
+            "classes": json.dumps(spec.classes),
+            "seen": json.dumps(seen),
+            "mean": json.dumps(spec.mean),
+            "std": json.dumps(spec.std),
+        }
+    else:
+        shape = " x ".join(map(str, spec.shape))
+        own = {
+            "classes": json.dumps(seen),
+            "output": "logits: float32, N x classes",
+            "input": f"images: float32, N x {shape}, {'pixels in 0..1, not normalised' if raw else 'as trained on'}",
+        }
+    return own | {"droptop": __version__}
+
+
+# -- Formats: each writes the file, runs what it wrote, and gives the logits ------------------------------------------
+
+
+def write_onnx(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401  (torch.onnx needs it)
+    except ImportError as error:
+        raise BadRequest(f"--format onnx takes {error.name}: pip install 'droptop[export]'") from None
+    program = torch.onnx.export(
+        traced(net, images),
+        (),
+        dynamo=True,
+        verbose=False,
+        external_data=False,
+        input_names=["images"],
+        output_names=["logits"],
+        dynamic_shapes={"images": {0: "batch"}},
+    )
+    assert program is not None
+    program.model.metadata_props.update(about)
+    program.save(path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return torch.cat(
+        [torch.from_numpy(session.run(["logits"], {"images": part.numpy()})[0]) for part in odd_parts(images)]
+    )
+
+
+def write_pt2(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+    torch.export.save(traced(net, images), path, extra_files={"metadata.json": json.dumps(about, indent=1)})
+    module = torch.export.load(path).module()
+    return torch.cat([module(part) for part in odd_parts(images)])
+
+
+def write_safetensors(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+    inner = "net." if isinstance(net.model, Adapted) else "vit."
+    names = {name: name.removeprefix(inner).replace("head.layer.", "head.") for name in net.model.state_dict()}
+    save_file(
+        {names[name]: value.contiguous() for name, value in net.model.state_dict().items()},
+        path,
+        about | {"format": "pt"},
+    )
+    found, fresh = load_file(path), copy.deepcopy(net)
+    for name, value in fresh.model.state_dict().items():
+        value.copy_(found[names[name]])
+    return fresh(images)
+
+
+WRITERS: dict[str, Callable[[Exported, Tensor, Path, dict[str, str]], Tensor]] = {
+    "onnx": write_onnx,
+    "safetensors": write_safetensors,
+    "pt2": write_pt2,
+}
+
+
+def traced(net: Exported, images: Tensor) -> Any:
+    """The net as a graph that takes any number of images."""
+    try:
+        return torch.export.export(net, (images,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}})
+    except Exception as error:  # whatever torch stumbles over in a method of somebody's own
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DroptopError(
+            f"this net does not export; --format safetensors takes its weights alone ({reason})"
+        ) from error
+
+
+def odd_parts(images: Tensor) -> Iterator[Tensor]:
+    """One image, then all others: a file must take any number."""
+    yield from images.split([1, len(images) - 1])
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps to itself what exporters tell their developers."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,211 @@
+"""The run folder: what a run leaves on disk, and how everybody reads it back. Imports neither torch nor a learner.
+
+    OUT/config.toml          runs again: droptop run --config OUT/config.toml
+    OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later
+    OUT/summary.json         the figures of every seed, once all are done
+    OUT/figures/
+    OUT/seed-K/metrics.jsonl     a line per step; no clock time, so that equal runs have equal files
+    OUT/seed-K/checkpoints/
+    OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
+    OUT/seed-K/spec.json         what its learner must know of images, so that it predicts where the data is not
+    OUT/seed-K/result.json       there once the seed is done
+
+A comparison's folder has config.toml and compare.json, and in it a run folder per arm.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from droptop.errors import BadRequest, typed
+from droptop.options import NO_DEBIAS, YOUNGER
+from droptop.system.toml_files import read_toml
+
+Command = Literal["run", "compare"]
+Lines = list[dict[str, Any]]  # of a metrics.jsonl
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Read one arm by the options that its config.toml notes."""
+
+    path: Path
+    options: Mapping[str, Any]  # by path; none that was not set
+
+    @property
+    def data(self) -> str:
+        return str(self.options["data"])
+
+    @property
+    def method(self) -> str:
+        """The method as people are told of it: of a file its name, not where it lies."""
+        return Path(str(self.options["method"])).name
+
+    @property
+    def debias(self) -> str:
+        return str(self.options["debias"])
+
+    @property
+    def seeds(self) -> range:
+        first = int(self.options.get("first_seed", 0))
+        return range(first, first + int(self.options.get("seeds", 1)))
+
+    @property
+    def adapts(self) -> bool:
+        """Whether its intensities can change."""
+        return self.debias != NO_DEBIAS and self.options.get("droptop.drop") == "adaptive"
+
+    @property
+    def per_class(self) -> bool:
+        """Whether every class has an intensity of its own."""
+        return self.options.get("droptop.intensity.per") == "class"
+
+    @property
+    def gamma(self) -> float:
+        return float(self.options["droptop.gamma"])
+
+    @property
+    def start(self) -> float:
+        """The intensity that its classes begin with, in percent."""
+        return float(min(self.options["droptop.kappa_0"], self.options["droptop.gamma"]))
+
+    def summary(self, seeds: Sequence[int] | None = None) -> dict[str, Any]:
+        """Return every figure of every test set, a value per seed; of all seeds unless told."""
+        return self.summary_of(
+            {seed: read_result(self.path, seed) for seed in (self.seeds if seeds is None else seeds)}
+        )
+
+    def summary_of(self, by_seed: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+        """Return the results of some seeds, put together."""
+        results = list(by_seed.values())
+        tests = {
+            test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
+            for test, figures in results[0]["tests"].items()
+        }
+        summary: dict[str, Any] = {"data": self.data, "method": self.method, "debias": self.debias}
+        summary |= {"seeds": list(by_seed), "tests": tests}
+        if all("dropped" in result for result in results):
+            names = ("share", "chance")
+            summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in names}
+        if self.adapts:
+            summary["kappa"] = [result.get("kappa", {}) for result in results]
+        return summary
+
+
+@dataclass(frozen=True)
+class Request:
+    """Say what a folder was asked to hold: a run, or a comparison of two arms."""
+
+    command: Command
+    out: Path
+    options: Mapping[str, Any]
+
+    @property
+    def arms(self) -> list[RunFolder]:
+        """The run folders, first the one without debiasing."""
+        if self.command == "run":
+            return [RunFolder(self.out, self.options)]
+        debias = str(self.options["debias"])
+        plain = {path: value for path, value in self.options.items() if not path.startswith("droptop.")}
+        return [
+            RunFolder(self.out / NO_DEBIAS, plain | {"debias": NO_DEBIAS}),
+            RunFolder(self.out / debias, self.options),
+        ]
+
+
+def read_request(out: Path) -> Request:
+    """Return what a folder was asked to hold; refuse one that is no run folder."""
+    if not (out / "config.toml").is_file():
+        if (out / "study.toml").is_file():
+            raise BadRequest(f"{out} is a study: {typed('sweep', '--out', out)} continues it")
+        why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
+        raise BadRequest(f"{out} is not a run folder: {why}")
+    options = read_toml(out / "config.toml")
+    command = options.pop("command", None)
+    if command not in ("run", "compare"):
+        raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
+    for name in ("data", "method", "debias"):
+        if not isinstance(options.get(name), str):
+            raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
+    younger = {
+        path: value for path, value in YOUNGER.items() if path.startswith("stream.") or "droptop.gamma" in options
+    }
+    return Request(command, out, younger | options)
+
+
+def seed_folder(run: Path, seed: int) -> Path:
+    return run / f"seed-{seed}"
+
+
+def environments(run: Path) -> list[dict[str, Any]]:
+    """Return where a run began and wherever else it went on; nothing where environment.json is missing or damaged."""
+    try:
+        first = json.loads((run / "environment.json").read_text())
+        later = first.pop("later", [])
+        return [first, *(first | changed for changed in later)]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return []
+
+
+# -- One seed ---------------------------------------------------------------------------------------------------------
+
+
+def read_metrics(run: Path, seed: int, tasks: int = 0) -> Lines:
+    """Return a seed's metrics; refuse a file that is missing, damaged or lacks the ends of so many tasks."""
+    path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
+    try:
+        lines.extend(map(json.loads, path.read_text().splitlines()))
+    except FileNotFoundError:
+        raise BadRequest(f"{path} is not there") from None
+    except ValueError as error:
+        raise BadRequest(f"{path} is damaged in line {len(lines) + 1}: {error}") from None
+    if (ended := sum("task_end" in line for line in lines)) < tasks:
+        raise BadRequest(f"{path} is damaged: it has the ends of {ended} tasks, not of {tasks}")
+    return lines
+
+
+def whole_lines(run: Path, seed: int) -> Lines:
+    """Return a seed's metrics while somebody may be writing them: the last line may be half there, or none yet."""
+    path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
+    for text in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            break
+    return lines
+
+
+def step_count(run: Path, seed: int) -> int:
+    """Return how many steps a seed's metrics have; 0 where there are none."""
+    try:
+        with (seed_folder(run, seed) / "metrics.jsonl").open("rb") as file:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    except OSError:
+        return 0
+
+
+def is_done(run: Path, seed: int) -> bool:
+    """Return whether a seed's result is there, whole; remove a damaged one, so that it will be made anew."""
+    path = seed_folder(run, seed) / "result.json"
+    if not path.exists():  # nothing to remove, then: somebody may be about to write it
+        return False
+    if whole_result(run, seed) is not None:
+        return True
+    path.unlink(missing_ok=True)
+    return False
+
+
+def whole_result(run: Path, seed: int) -> dict[str, Any] | None:
+    """Return a seed's result, or None where it is not there or damaged. Whoever asks whether a seed is done uses it."""
+    try:
+        result = read_result(run, seed)
+        tests = result["tests"].values()
+        return result if tests and all(isinstance(figures, dict) for figures in tests) else None
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return None
+
+
+def read_result(run: Path, seed: int) -> dict[str, Any]:
+    return json.loads((seed_folder(run, seed) / "result.json").read_text())

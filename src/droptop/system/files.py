@@ -1,0 +1,36 @@
+"""Files that are whole whenever the machine stops: written beside their place, synced, and renamed."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file so that either the old one or the whole new one is there, whenever the machine stops."""
+    beside = path.with_name(path.name + ".part")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_changed(path: Path, data: bytes) -> None:
+    """Write a file unless it holds this already: it may lie where nobody can write."""
+    if not (path.is_file() and path.read_bytes() == data):
+        write_atomic(path, data)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON unless the file holds it already; refuse NaN and infinity."""
+    write_changed(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())

@@ -1,0 +1,54 @@
+"""The observer of many seeds: one interface, whether a person watches, a study is kept or nobody cares."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from droptop.runs.config import Config
+
+if TYPE_CHECKING:
+    from droptop.training.seed_run import SeedRun
+    from droptop.training.workers import Failure
+
+
+class SeedProgress(NamedTuple):
+    """Say how far a seed is."""
+
+    step: int
+    steps: int
+    task: int
+    tasks: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """Name one seed of one run, which a worker trains."""
+
+    config: Config
+    run: Path
+    seed: int
+    kind: "type[SeedRun] | None" = None  # what trains it, unless the usual SeedRun does
+
+    @property
+    def name(self) -> str:
+        return f"{self.config.options.debias} seed {self.seed}"
+
+
+class Observer:
+    """Hear what goes on. Every method does nothing here; a subclass overrides those it cares for."""
+
+    def begin(self, total: int, done: int = 0) -> None:
+        """Hear how many jobs there are, and how many of them are done already."""
+
+    def progress(self, job: Job, progress: SeedProgress) -> None:
+        """Hear how far a job is, a few times per second."""
+
+    def done(self, job: Job) -> None:
+        """Hear that a job is done."""
+
+    def failed(self, job: Job, failure: "Failure") -> None:
+        """Hear that a job failed and is not tried again."""
+
+    def note(self, text: str) -> None:
+        """Hear what a person might want to read."""

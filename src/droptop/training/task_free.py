@@ -1,0 +1,78 @@
+"""Learning without tasks: from any iterable of `(x, y)` batches, measured every so many samples.
+
+import torch, droptop
+
+spec = droptop.Spec((3, 32, 32), classes=("cat", "dog", "owl"))
+learner = droptop.make_learner("er", spec, memory=200, width=8)
+test = droptop.Samples(torch.randint(0, 256, (90, 3, 32, 32), dtype=torch.uint8), torch.arange(90) % 3)
+batches = ((test.x[n:n + 10], test.y[n:n + 10]) for n in range(0, 90, 10))  # or a DataLoader, or a socket
+history = droptop.learn(learner, batches, {"test": test}, every=30)
+print(history.samples, history.accuracy("test"), history.anytime("test"))
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from droptop.errors import BadBatch, BadRequest, Diverged, meant, require
+from droptop.learner import Learner
+from droptop.results.metrics import Evaluation, accuracy, anytime_accuracy
+from droptop.training.evaluation import check_test, evaluate
+from droptop.types import Source
+
+
+@dataclass
+class History:
+    """How well a learner did along the way."""
+
+    samples: list[int] = field(default_factory=list)  # how many had arrived, at each measurement
+    evaluations: dict[str, list[Evaluation]] = field(default_factory=dict)  # by test set, one a measurement
+
+    def accuracy(self, test: str) -> list[float]:
+        """Percent right over the classes seen by then, at each measurement; NaN where the test set has none of them."""
+        if test not in self.evaluations:
+            raise BadRequest(
+                f"there is no test set {test}; there are {', '.join(self.evaluations) or 'none'}"
+                f"{meant(str(test), self.evaluations)}"
+            )
+        return [accuracy(groups) for groups in self.evaluations[test]]
+
+    def anytime(self, test: str) -> float:
+        """A_auc: the area under accuracy against samples, as a mean in percent."""
+        return anytime_accuracy(list(zip(self.samples, self.accuracy(test))))
+
+    def measure(self, learner: Learner, samples: int, tests: Mapping[str, Source]) -> None:
+        self.samples.append(samples)
+        for name, test in tests.items():
+            self.evaluations.setdefault(name, []).append(evaluate(learner, test))
+
+
+def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source], every: int = 1000) -> History:
+    """Trains on every batch once; measures whenever another `every` samples have arrived, and at the end.
+
+    A batch is a tuple or list of images and labels; whatever follows them is not looked at, so a `Stream` will do.
+    One that the learner refuses ends this with its number; the learner is then as the batches before it left it.
+    """
+    require(every >= 1, "every", "a number of samples from 1", every)
+    if not isinstance(tests, Mapping):
+        raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
+    for name, test in tests.items():
+        check_test(learner, test, f"test set {name}")
+        if len(test) == 0:
+            raise BadRequest(f"test set {name} must hold samples")
+    history, samples = History(), 0
+    for index, batch in enumerate(batches):
+        if not isinstance(batch, tuple | list) or len(batch) < 2:
+            raise BadBatch(f"batch {index} must be a tuple of images and labels, not a {type(batch).__name__}")
+        try:
+            learner.observe(batch[0], batch[1])
+        except (BadBatch, Diverged) as error:
+            raise type(error)(f"batch {index}: {error}") from None
+        before, samples = samples, samples + len(batch[1])
+        if samples // every > before // every:
+            history.measure(learner, samples, tests)
+    if samples == 0:
+        raise BadBatch("there are no batches to learn from")
+    if history.samples[-1:] != [samples]:
+        history.measure(learner, samples, tests)
+    return history

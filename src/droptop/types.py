@@ -1,0 +1,123 @@
+"""The types that travel through every room: what images are like, images with labels, batches, rows of columns."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from droptop.errors import BadBatch, BadRequest
+
+Rows = dict[str, Tensor]  # columns by name, one row per sample
+Tasks = tuple[tuple[int, ...], ...]  # classes of each task
+
+
+def split_rows(rows: Mapping[str, Tensor], sizes: int | list[int]) -> list[Rows]:
+    """Cut rows into parts, as `Tensor.split` cuts a tensor."""
+    columns = {name: column.split(sizes) for name, column in rows.items()}
+    return [dict(zip(columns, parts)) for parts in zip(*columns.values())]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Say what a learner must know of its images before it sees one.
+
+    Refuses class names that are missing or repeated, and a shape that is not channels, height and width.
+    """
+
+    shape: tuple[int, int, int]  # channels, height, width
+    classes: tuple[str, ...]
+    dtype: torch.dtype = torch.uint8
+    mean: float | tuple[float, ...] = 0.0  # of pixels in [0, 1]; one number for all channels, or one per channel
+    std: float | tuple[float, ...] = 1.0
+
+    def __post_init__(self) -> None:
+        names = self.classes
+        if isinstance(names, str | int) or not names or len(set(names)) < len(names):
+            raise BadRequest(f"classes must be one name or more, each another, not {names!r}")
+        if len(self.shape) != 3 or min(self.shape) < 1:
+            raise BadRequest(f"shape must be channels, height and width, not {self.shape}")
+        if self.shape[2] in (1, 3) and self.shape[0] > 4:
+            warnings.warn(
+                f"shape is channels, height and width: {self.shape} are images of {self.shape[0]} channels",
+                stacklevel=3,
+            )
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Hold images with their labels and, where the stream knows its shortcut, the truth about it.
+
+    Refuses parts that are not tensors, labels that are not int64, and unequal numbers of images and labels.
+    """
+
+    x: Tensor  # N, channels, height, width
+    y: Tensor  # N
+    follows: Tensor | None = None  # N: does this sample's shortcut point to its class?
+    shortcut: Tensor | None = None  # N, height, width: the shortcut's pixels
+
+    def __post_init__(self) -> None:
+        for name, part in vars(self).items():
+            if not isinstance(part, Tensor) and (part is not None or name in ("x", "y")):
+                raise BadBatch(f"samples are tensors; {name} is a {type(part).__name__}: torch.as_tensor makes one")
+        if len(self.x) != len(self.y):
+            raise BadBatch(f"images need a label each: there are {len(self.x)} images and {len(self.y)} labels")
+        if self.y.dtype != torch.int64:
+            raise BadBatch(f"labels must be int64, not {self.y.dtype}")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: Tensor) -> "Samples":
+        follows, shortcut = self.follows, self.shortcut
+        return Samples(
+            self.x[rows],
+            self.y[rows],
+            None if follows is None else follows[rows],
+            None if shortcut is None else shortcut[rows],
+        )
+
+
+class Source(Protocol):
+    """Give samples by row, from memory (`Samples` are their own source) or from a disk."""
+
+    @property
+    def y(self) -> Tensor: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Tensor) -> Samples: ...
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Give some rows of a source, which stay where they are."""
+
+    source: Source
+    rows: Tensor
+
+    @property
+    def y(self) -> Tensor:
+        return self.source.y[self.rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Tensor) -> Samples:
+        return self.source[self.rows[rows]]
+
+
+class Batch(NamedTuple):
+    """Hold the samples of one step of a stream."""
+
+    x: Tensor
+    y: Tensor
+    task: int
+    shortcut: Tensor | None
+
+
+class Position(NamedTuple):
+    """Name a batch of a stream: the next one."""
+
+    task: int = 0
+    batch: int = 0

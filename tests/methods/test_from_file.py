@@ -1,0 +1,204 @@
+"""A method in one file, outside of the package."""
+
+import json
+import pickle
+import shlex
+import textwrap
+
+import pytest
+
+from droptop import BadRequest, configure
+from droptop.cli import main
+from droptop.cli.flags import parse
+from droptop.cli.report import command as made_by
+from droptop.methods import METHODS, find
+from droptop.runs.loading import find_seed, restore
+
+from pictures import picture, save
+from studies import write_study
+from toys import droptop
+
+MINE = """
+    from dataclasses import dataclass
+
+    import torch.nn.functional as F
+
+    from droptop import Learner, LearnerConfig
+
+    @dataclass(frozen=True)
+    class MineConfig(LearnerConfig):
+        smoothing: float = 0.1
+        '''Of the labels.'''
+
+    class Mine(Learner):
+        config_type = MineConfig
+
+        def loss(self, logits, batch):
+            return F.cross_entropy(logits, batch.y, label_smoothing=self.config.smoothing)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(textwrap.dedent(MINE))
+    return path
+
+
+def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    asked = ["--method", "mine.py", "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
+    assert main(["compare", *asked, "--seeds", "2", "--out", "out"]) == 0
+    assert "mine.py on fashion" in capsys.readouterr().out
+    assert f'method = "{mine}"' in (tmp_path / "out/config.toml").read_text()
+    assert "smoothing = 0.2" in (tmp_path / "out/config.toml").read_text()
+    environment = json.loads((tmp_path / "out/environment.json").read_text())
+    assert len(environment["method"]) == 64
+    monkeypatch.chdir("/")
+    assert main(["resume", str(tmp_path / "out")]) == 0
+    mine.write_text(mine.read_text() + "# edited\n")
+    config = tmp_path / "out/config.toml"
+    before = config.read_bytes()
+    assert main(["resume", str(tmp_path / "out"), "--seeds", "3"]) == 2
+    assert "is not what" in capsys.readouterr().err
+    assert restore(find_seed(tmp_path / "out")).notes == [f"{mine} has changed since {tmp_path / 'out/droptop'} began"]
+    assert config.read_bytes() == before
+    config.write_text(config.read_text().replace(str(mine), "mine.py"))
+    assert main(["resume", str(tmp_path / "out")]) == 2
+    assert "takes an absolute path" in capsys.readouterr().err
+
+
+def test_what_was_measured_is_shown_without_its_file(mine, tmp_path, capsys):
+    """Which was moved, and makes the same again from where it lies now."""
+    mine.write_text(mine.read_text().replace("    smoothing", "    unset: int | None = None\n    smoothing"))
+    out, moved = tmp_path / "out", tmp_path / "moved.py"
+    asked = ["--method", str(mine), "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
+    assert main(["compare", *asked, "--seeds", "1", "--out", str(out)]) == 0
+    table = capsys.readouterr().out.partition("mine.py on fashion")[2]
+    mine.rename(moved)
+    assert droptop("status", out).returncode == 0
+    done = droptop("resume", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.partition("mine.py on fashion")[2] == table
+    done = droptop("report", out)
+    assert done.returncode == 0, done.stderr
+    page = (out / "report.html").read_text()
+    assert "--smoothing 0.2" in page
+    assert "was changed after the run began" not in page
+    words = shlex.split(made_by(out).replace(str(mine), str(moved)))
+    assert parse("compare", words[2:])[0] == configure("fashion", str(moved), smoothing=0.2, limit=64, width=4, seeds=1)
+    for command in (["resume", "--seeds", "2"], ["predict", mine.parent / "photo.png"], ["export", "--format", "onnx"]):
+        save(picture(0), mine.parent / "photo.png")
+        done = droptop(command[0], out, *command[1:])
+        assert done.returncode == 2
+        assert f"--method {mine}: there is no such file" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not (out / "droptop/seed-1").exists()
+
+
+def test_studies_are_shown_without_it(mine, tmp_path):
+    study, out = write_study(tmp_path / "study.toml", method=["er", str(mine)], seeds=1), tmp_path / "out"
+    assert droptop("sweep", study, "--out", out).returncode == 0
+    before = {command: droptop(command, out).stdout for command in ("status", "results", "report")}
+    assert "4 done, 0 running, 0 waiting, 0 failed" in before["status"]
+    mine.unlink()
+    for command, said in before.items():
+        done = droptop(command, out)
+        assert (done.returncode, done.stdout) == (0, said), done.stderr
+        assert f"--method {mine}: there is no such file; cells are those that {out} holds" in done.stderr
+    done = droptop("sweep", "--out", out)
+    assert done.returncode == 2
+    assert "there is no such file" in done.stderr
+
+
+def test_one_of_several_is_chosen_by_name(mine):
+    mine.write_text(mine.read_text() + "\nclass Other(Mine):\n    preset = {'kappa_0': 1.0}\n")
+    assert find(f"{mine}:Other").__name__ == "Other"
+    assert configure("fashion", f"{mine}:Other").droptop.kappa_0 == 1.0
+    with pytest.raises(BadRequest, match=r"defines Mine, Other; choose one: .*mine.py:Mine"):
+        find(str(mine))
+    with pytest.raises(BadRequest, match="defines Mine, Other"):
+        find(f"{mine}:Third")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "there is no such file"),
+        ("x = 1\n", "defines no class derived from droptop.Learner"),
+        ("from droptop import Learner\n", "defines no class"),
+        ("import torch\n\nx = 1 / 0\n", "line 3: ZeroDivisionError: division by zero"),
+        ("class\n", "line 1: SyntaxError"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path, capsys, text, reason):
+    path = tmp_path / "bad.py"
+    if text is not None:
+        path.write_text(text)
+    assert main(["run", "--method", str(path), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert str(path) in error
+    assert reason in error
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_configurations_travel_whole(method):
+    weights = {"weights": "random"} if method in ("l2p", "dualprompt") else {}
+    for debias in ("none", "droptop", "no-fusion"):
+        config = configure("fashion-background", method, debias, lr=0.3, seeds=3, limit=7, **weights)
+        assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_an_error_in_it_is_told_by_file_and_line(mine, tmp_path, capsys):
+    mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
+    assert (
+        main(
+            [
+                "run",
+                "--method",
+                str(mine),
+                "--data",
+                "fashion",
+                "--limit",
+                "64",
+                "--width",
+                "4",
+                "--seeds",
+                "1",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 1
+    )
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert f"seed 0 failed: {mine}, line 17: ValueError: mine" in error
+
+
+def test_workers_that_all_fail_are_not_waited_for(mine, tmp_path, monkeypatch, capsys):
+    """Two processes fail alike: the second waits for its next order, and must not be given time to save."""
+    monkeypatch.setattr("droptop.training.workers.GRACE", 600.0)  # which this test would take
+    mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
+    assert (
+        main(
+            [
+                "compare",
+                "--method",
+                str(mine),
+                "--data",
+                "fashion",
+                "--limit",
+                "64",
+                "--width",
+                "4",
+                "--seeds",
+                "1",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 1
+    )
+    assert "ValueError: mine" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from droptop.results.statistics import compare, paired_effect, verdict
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=20))
+def test_against_scipy(pairs):
+    plain, debiased = ([pair[i] for pair in pairs] for i in (0, 1))
+    effect = paired_effect(plain, debiased)
+    differences = np.subtract(debiased, plain)
+    assert effect["diff"] == pytest.approx(differences.mean())
+    if differences.std() > 1e-6:
+        expected = stats.ttest_rel(debiased, plain)
+        assert effect["p"] == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
+        assert effect["ci95"] == pytest.approx(list(expected.confidence_interval(0.95)), rel=1e-6, abs=1e-9)
+
+
+def test_one_seed_has_no_interval():
+    assert paired_effect([50.0], [53.0]) == {"diff": 3.0, "ci95": None, "p": None}
+
+
+def test_no_spread():
+    assert paired_effect([1.0, 2.0], [1.0, 2.0])["p"] == 1.0
+    assert paired_effect([1.0, 2.0], [2.0, 3.0])["p"] == 0.0
+    assert paired_effect([None, None], [None, None])["diff"] is None
+
+
+def test_verdicts():
+    assert verdict("A_avg", {"diff": 2.0, "ci95": [1, 3], "p": 0.01}) == "better"
+    assert verdict("F_last", {"diff": 2.0, "ci95": [1, 3], "p": 0.01}) == "worse"
+    assert verdict("F_last", {"diff": -2.0, "ci95": [-3, -1], "p": 0.01}) == "better"
+    assert verdict("A_avg", {"diff": 2.0, "ci95": [-1, 5], "p": 0.2}) == "no significant difference"
+    assert "one seed" in verdict("A_avg", {"diff": 2.0, "ci95": None, "p": None})
+
+
+def test_compare_json():
+    def arm(debias, values):
+        return {"debias": debias, "tests": {"t": {"A_avg": values, "A": [[1]], "matrix": [[[1]]]}}}
+
+    result = compare(arm("none", [50.0, 60.0]), arm("droptop", [55.0, 67.0]))
+    assert list(result["arms"]) == ["none", "droptop"]
+    assert result["effects"]["t"].keys() == {"A_avg"}
+    assert result["effects"]["t"]["A_avg"]["diff"] == 6.0
+
+
+def test_words_go_by_p_values_corrected_for_the_number_of_test_sets():
+    def arm(debias, values):
+        return {
+            "debias": debias,
+            "tests": {
+                test: {"A_avg": own} | ({"contradict": own} if test == "b" else {}) for test, own in values.items()
+            },
+        }
+
+    plain = {"a": [50.0, 60.0, 55.0], "b": [50.0, 60.0, 55.0], "c": [50.0, 60.0, 55.0]}
+    better = {"a": [51.0, 61.1, 56.2], "b": [52.0, 63.0, 56.5], "c": [49.0, 62.0, 56.0]}
+    effects = compare(arm("none", plain), arm("droptop", better))["effects"]
+    ps = {test: stats.ttest_rel(better[test], plain[test]).pvalue for test in plain}
+    assert ps["a"] < ps["b"] < 0.05 < ps["c"]
+    assert effects["a"]["A_avg"]["p_holm"] == pytest.approx(3 * ps["a"])
+    assert effects["b"]["A_avg"]["p_holm"] == pytest.approx(2 * ps["b"])
+    assert effects["b"]["contradict"]["p_holm"] == pytest.approx(ps["b"])  # the only set that has it
+    assert verdict("A_avg", effects["a"]["A_avg"]) == "better"
+    assert verdict("A_avg", effects["b"]["A_avg"]) == "no significant difference"  # though p itself is below 0.05

@@ -1,0 +1,118 @@
+"""Several seeds in one process: one that fails by a fault of its own does so alone, where somebody is told of it."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from droptop.errors import Diverged
+from droptop.runs.config import configure
+from droptop.sweeps.local import Patient, companies
+from droptop.training.concurrent_seeds import ConcurrentSeeds
+from droptop.training.seed_run import Interrupted
+from droptop.training.workers import Job, Worker
+
+
+class Flier(SimpleNamespace):
+    """Stands for a SeedRun: takes some turns, then ends or fails; ends early if asked to."""
+
+    def work(self):
+        for _ in range(self.turns):
+            yield
+            if self.stop():
+                raise Interrupted("stopped")
+            self.taken += 1
+        if self.error is not None:
+            raise self.error
+
+
+def fliers(*errors):
+    return [Flier(turns=3 + number, error=error, taken=0) for number, error in enumerate(errors)]
+
+
+def test_one_failure_stops_all():
+    runs = fliers(Diverged("the loss is nan"), None, None)
+    with pytest.raises(Diverged):
+        list(ConcurrentSeeds(runs, "cpu", most=3).finished())
+    assert [run.taken for run in runs] == [3, 1, 0]  # each began a turn after the one before it
+
+
+def test_unless_somebody_is_told_of_it():
+    runs, told = fliers(None, Diverged("the loss is nan"), None), []
+    done = list(
+        ConcurrentSeeds(runs, "cpu", most=3, spoiled=lambda run, error: told.append((run, str(error)))).finished()
+    )
+    assert done == [runs[0], runs[2]]
+    assert told == [(runs[1], "the loss is nan")]
+
+
+@pytest.mark.parametrize("error", [ValueError("a mistake in somebody's method"), torch.OutOfMemoryError("too large")])
+def test_whatever_does_not_break_the_process_is_its_own_fault(error):
+    """What does not fit beside others is tried again, and is to blame once it does not fit alone; the others go on
+    side by side."""
+    runs, told = fliers(None, error, *[None] * 8), []
+    together = ConcurrentSeeds(runs, "cpu", most=4, spoiled=lambda run, error: told.append(run))
+    done = list(together.finished())
+    assert sorted(map(id, done)) == sorted(id(run) for run in runs if run is not runs[1])
+    assert told == [runs[1]]
+    assert together.most == 4
+
+
+@pytest.mark.parametrize("error", [RuntimeError("CUDA error: an illegal memory access"), Interrupted("stopped")])
+def test_what_is_not_a_fault_of_its_own_stops_all_the_same(error):
+    runs = fliers(None, error, None, None)
+    together = ConcurrentSeeds(runs, "cpu", most=2, spoiled=lambda run, error: None)
+    with pytest.raises(type(error)):
+        list(together.finished())
+    assert runs[3].taken == 0
+    assert together.culprit is runs[1]
+
+
+def test_nobody_is_started_once_all_are_to_stop():
+    asked = iter([False] * 3 + [True] * 100)
+    runs = fliers(None, None, None)
+    with pytest.raises(Interrupted):
+        list(ConcurrentSeeds(runs, "cpu", stop=lambda: next(asked), most=1).finished())
+    assert runs[1].taken == runs[2].taken == 0
+
+
+class Driver:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.heard = []
+
+    def failed(self, jobs, failure):
+        self.heard.append([job.seed for job in jobs])
+        return [list(jobs)]
+
+
+def test_who_failed_alone_is_not_counted_again_when_the_company_fails(tmp_path):
+    class Pipe:
+        messages = [("spoiled", 1, "its own"), ("failed", 0, "of all")]
+        sent = []
+
+        def recv(self):
+            return self.messages.pop(0)
+
+        send = sent.append
+
+    jobs = [Job(configure("fashion", "er", "none", device="cuda"), tmp_path, seed) for seed in range(3)]
+    pool = Patient(None, [], driver=Driver())
+    worker = Worker(SimpleNamespace(is_alive=lambda: True), Pipe(), jobs)
+    pool.hear(worker)
+    assert pool.waiting == [[jobs[1]]]
+    pool.hear(worker)
+    assert pool.driver.heard == [[1], [0, 2]]
+    assert pool.waiting == [[jobs[0], jobs[2]]]
+    assert worker.jobs == [jobs[1]]  # which came first
+
+
+def test_a_gpu_takes_all_configurations_at_once_unless_they_switch_the_process(tmp_path):
+    def pack(**options):
+        return [Job(configure("fashion", "er", "none", device="cuda", **options), tmp_path, seed) for seed in range(2)]
+
+    packs = [pack(), pack(lr=0.03), pack(precision="bf16"), pack(lr=0.01)]
+    together, apart = companies(packs)
+    assert together == packs[0] + packs[1] + packs[3]
+    assert apart == packs[2]
