@@ -1,13 +1,14 @@
-# make demo   does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
-# make test   the tests, each with one thread; one more at a time than there are cores, since some only wait.
-# make check  lint and types.
-# make docs   the documentation, with warnings as errors, into build/site; and every code block in it is run.
-# make wheel  a wheel into build/wheel, tried in an empty environment.
+# make demo      does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
+# make test      the tests, each with one thread; one more at a time than there are cores, since some only wait.
+# make check     lint and types, and whether every table of the evidence is what its data says.
+# make evidence  renders those tables from their data.
+# make docs      the documentation, with warnings as errors, into build/site; and every code block in it is run.
+# make wheel     a wheel into build/wheel, tried in an empty environment.
 
 PYTHON ?= python3
 DEMO := runs/demo
 
-.PHONY: demo test check docs wheel clean
+.PHONY: demo test check evidence docs wheel clean
 
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
@@ -20,6 +21,10 @@ test: .venv/installed
 check: .venv/installed
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	.venv/bin/python scripts/evidence.py --check
+
+evidence: .venv/installed
+	.venv/bin/python scripts/evidence.py
 
 docs: .venv/documented
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict

@@ -2,6 +2,7 @@
 
 A table has the mean and the standard error of n seeds, or the mean and the 95% interval of n differences. Either tells
 their sum and their sum of squares, which add up: what is printed is what all seeds together would have given.
+scripts/evidence.py renders such rows too.
 """
 
 import csv
@@ -10,6 +11,8 @@ import sys
 from typing import NamedTuple
 
 from scipy.stats import t
+
+Row = dict[str, str]
 
 
 class Sample(NamedTuple):
@@ -28,31 +31,72 @@ class Sample(NamedTuple):
         return self.spread / math.sqrt(self.n)
 
 
-def arm(row: dict[str, str], name: str) -> Sample:
+def arm(row: Row, name: str) -> Sample:
     n = int(row[f"{name}: here n"])
     return Sample(n, float(row[f"{name}: here mean"]), float(row[f"{name}: here error"]) * math.sqrt(n))
 
 
-def effect(row: dict[str, str]) -> Sample:
+def effect(row: Row) -> Sample:
     n = int(row["difference: here n"])
     half = (float(row["difference: here high"]) - float(row["difference: here low"])) / 2
     return Sample(n, float(row["difference: here diff"]), half / t.ppf(0.975, n - 1) * math.sqrt(n))
 
 
-def read(path: str) -> dict[tuple[str, ...], dict[str, str]]:
+def place(row: Row) -> tuple[str, ...]:
+    """Names what a row is about: two rows of one place are pooled."""
+    return row["stream, test set"], row["method"], row["figure"]
+
+
+def read(path: str) -> dict[tuple[str, ...], Row]:
     with open(path, newline="") as file:
-        return {(row["stream, test set"], row["method"], row["figure"]): row for row in csv.DictReader(file)}
+        return {place(row): row for row in csv.DictReader(file)}
+
+
+def pool(one: Row, two: Row) -> Row:
+    """Makes one row of two, with the verdict that it then gives; without Holm's correction, which is of one table."""
+    row = one | {"difference: here p_holm": ""}
+    for name in ("none", "DropTop"):
+        both = arm(one, name) + arm(two, name)
+        row |= {
+            f"{name}: here {part}": str(value)
+            for part, value in {"mean": both.mean, "error": both.error, "n": both.n}.items()
+        }
+    both = effect(one) + effect(two)
+    half, p = both.error * t.ppf(0.975, both.n - 1), 2 * t.sf(abs(both.mean) / both.error, both.n - 1)
+    row |= {
+        f"difference: here {part}": str(value)
+        for part, value in {
+            "diff": both.mean,
+            "low": both.mean - half,
+            "high": both.mean + half,
+            "p": p,
+            "n": both.n,
+        }.items()
+    }
+    return row | {"n": str(both.n), "verdict": verdict(row) if "verdict" in row else ""}
+
+
+def verdict(row: Row) -> str:
+    """Gives a row's word by the rule of docs/paper.md."""
+    before, after = (
+        tuple(float(row[f"{name}: paper (quoted) {part}"]) for part in ("mean", "error"))
+        for name in ("none", "DropTop")
+    )
+    gain = round(after[0] - before[0], 1)
+    if abs(gain) < 2 * math.hypot(before[1], after[1]):
+        return "no claim"
+    side = math.copysign(1, gain)
+    near, far = sorted(side * float(row[f"difference: here {end}"]) for end in ("low", "high"))
+    return "not reproduced" if near <= 0 else "reproduced" if far >= abs(gain) else "partly"
 
 
 if __name__ == "__main__":
     first, second = map(read, sys.argv[1:3])
-    for place in second:
-        one, two = first[place], second[place]
-        plain, debiased = (arm(one, name) + arm(two, name) for name in ("none", "DropTop"))
-        both = effect(one) + effect(two)
-        half, p = both.error * t.ppf(0.975, both.n - 1), 2 * t.sf(abs(both.mean) / both.error, both.n - 1)
+    for key in second:
+        row = pool(first[key], second[key])
+        plain, debiased = (f"{arm(row, name).mean:.1f} ± {arm(row, name).error:.1f}" for name in ("none", "DropTop"))
+        diff, low, high, p = (float(row[f"difference: here {name}"]) for name in ("diff", "low", "high", "p"))
         print(
-            f"| {' | '.join(place)} | {plain.mean:.1f} ± {plain.error:.1f} | {debiased.mean:.1f} ± "
-            f"{debiased.error:.1f} | {both.mean:+.1f} ({both.mean - half:+.1f} to {both.mean + half:+.1f}), "
-            f"p = {p:.3f} | n = {both.n} |"
+            f"| {' | '.join(key)} | {plain} | {debiased} | {diff:+.1f} ({low:+.1f} to {high:+.1f}), p = {p:.3f} | "
+            f"n = {row['n']} |"
         )

@@ -12,6 +12,7 @@ Where the pages are not built, as on GitHub, the first two are links to the file
 import ast
 import dataclasses
 import inspect
+import os
 import re
 import textwrap
 from itertools import pairwise
@@ -19,19 +20,13 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parent.parent
-HERE = {
-    "REPRODUCTION.md": "measured.md",
-    "benchmarks/h200/README.md": "speed.md",
-    "benchmarks/h200": "speed.md",
-    "docs/sweeps.md": "sweeps.md",
-    "docs/paper.md": "paper.md",
-    "docs/when.md": "when.md",
-    "README.md": "index.md",
-}
+HERE = {"REPRODUCTION.md": "docs/measured.md", "README.md": "docs/index.md"}
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     taken = re.sub(r'\[[^]]+\]\(\.\./(\S+) "(include|code)"\)', lambda found: globals()[found[2]](found[1]), markdown)
+    if page.file.src_uri.startswith("evidence/"):
+        taken = mended(taken, "docs/evidence", "docs/evidence")
     return re.sub(
         r"<!-- (options|streams|usage):? ?(\S*) -->",
         lambda found: globals()[found[1]](*filter(None, [found[2]])),
@@ -40,17 +35,20 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def include(name: str) -> str:
-    """A file's text below its title; links to files that have a page go there, others lose their target."""
-    text = (REPOSITORY / name).read_text().split("\n", 1)[1]
+    """A file's text below its title, its links mended."""
+    return mended((REPOSITORY / name).read_text().split("\n", 1)[1], str(Path(name).parent), "docs")
 
-    def mended(found: re.Match[str]) -> str:
-        words, target = found.groups()
-        if target.startswith(("http", "#")):
-            return found[0]
-        path = (REPOSITORY / name).parent.joinpath(target).resolve().relative_to(REPOSITORY).as_posix()
-        return f"[{words}]({HERE[path]})" if path in HERE else f"{words} (`{path}`)"
 
-    return re.sub(r"(?<!!)\[([^]]+)\]\(([^)]+)\)", mended, text).replace("](docs/images/", "](images/")
+def mended(text: str, folder: str, page: str) -> str:
+    """Points the links of a text in one folder at pages, seen from another folder; those to other files are named."""
+
+    def mend(found: re.Match[str]) -> str:
+        words, target, place = found.groups("")
+        path = (REPOSITORY / folder / target).resolve().relative_to(REPOSITORY).as_posix()
+        path = HERE.get(path, path)
+        return f"[{words}]({os.path.relpath(path, page)}{place})" if path.startswith("docs/") else f"{words} (`{path}`)"
+
+    return re.sub(r"(?<!!)\[([^]]+)\]\((?!http|#)([^)#]+)(#[^)]*)?\)", mend, text)
 
 
 def code(name: str) -> str:

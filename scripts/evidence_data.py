@@ -1,0 +1,91 @@
+"""Reads rows of text for scripts/evidence.py, whatever file of benchmarks/ they are in."""
+
+import csv
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from pooled import Row as Row  # noqa: E402
+from pooled import place, pool  # noqa: E402
+
+
+class Problem(Exception):
+    """Says in one line what is wrong with a marker or its data."""
+
+
+def read(source: str) -> list[Row]:
+    """Reads the rows of one or more files."""
+    return [row for part in source.split(",") for row in pooled([read_file(name) for name in part.split("+")])]
+
+
+def pooled(tables: list[list[Row]]) -> list[Row]:
+    """Adds the rows of further tables to those of the first that are about the same."""
+    rows = tables[0]
+    for table in tables[1:]:
+        more = {place(row): row for row in table}
+        rows = [pool(row, more[place(row)]) if place(row) in more else row for row in rows]
+    return rows
+
+
+def read_file(name: str) -> list[Row]:
+    """Reads a file by its kind."""
+    path = ROOT / name
+    if not path.is_file():
+        raise Problem(f"no file {name}")
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
+    if path.suffix == ".txt":
+        lines = [re.split(r"\s{2,}", line.strip()) for line in path.read_text().splitlines()]
+        return [{str(at): text for at, text in enumerate(line)} for line in lines if len(line) > 1]
+    found = json.loads(path.read_text())
+    return compared(found) if "arms" in found else timed(found)
+
+
+def compared(found: dict[str, Any]) -> list[Row]:
+    """Makes rows of what `droptop compare` wrote: each test set and figure, both arms and their difference."""
+    rows = []
+    for test, figures in found["effects"].items():
+        for figure, effect in figures.items():
+            row = {
+                "test": test,
+                "figure": figure,
+                "difference diff": effect["diff"],
+                "difference p": effect["p"],
+                "difference low": effect["ci95"][0],
+                "difference high": effect["ci95"][1],
+            }
+            for name, arm in found["arms"].items():
+                values = arm["tests"][test][figure]
+                mean = math.fsum(values) / len(values)
+                spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+                row |= {"n": len(values), f"{name} mean": mean, f"{name} error": spread / math.sqrt(len(values))}
+            rows.append({name: str(value) for name, value in row.items()})
+    return rows
+
+
+def timed(found: dict[str, Any]) -> list[Row]:
+    """Makes rows of timings, each with its options and what it is held against: the plain arm, ER, the first row."""
+    plain = {
+        (row.get("method"), row.get("engine"), row["seeds"]): row["ms"]
+        for row in found["rows"]
+        if row.get("debias") == "none"
+    }
+    rows = []
+    for row in found["rows"]:
+        shares = {f"share {part}": share for part, share in row.get("shares", {}).items()}
+        beside = {
+            "ms mean": row["ms"],
+            "ms error": row.get("ms_error", ""),
+            "first ms": found["rows"][0]["ms"],
+            "none ms": plain.get((row.get("method"), row.get("engine"), row["seeds"]), ""),
+            "er ms": plain.get(("er", "eager", row["seeds"]), ""),
+        }
+        rows.append({name: str(value) for name, value in (found.get("options", {}) | row | shares | beside).items()})
+    return rows
