@@ -1,6 +1,6 @@
 # make demo      does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
 # make test      the tests, each with one thread; one more at a time than there are cores, since some only wait.
-# make check     lint and types, and whether every table of the evidence is what its data says.
+# make check     lint, format, types, the import contracts, and whether every table of the evidence is what its data says.
 # make evidence  renders those tables from their data.
 # make docs      the documentation, with warnings as errors, into build/site; and every code block in it is run.
 # make wheel     a wheel into build/wheel, tried in an empty environment.
@@ -20,6 +20,8 @@ test: .venv/installed
 
 check: .venv/installed
 	.venv/bin/ruff check .
+	.venv/bin/ruff format --check --quiet .
+	.venv/bin/lint-imports --no-cache > /dev/null || .venv/bin/lint-imports
 	.venv/bin/mypy
 	.venv/bin/python scripts/evidence.py --check
 
