@@ -21,7 +21,7 @@ test: .venv/installed
 check: .venv/installed
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check --quiet .
-	.venv/bin/lint-imports --no-cache > /dev/null || .venv/bin/lint-imports
+	.venv/bin/lint-imports
 	.venv/bin/mypy
 	.venv/bin/python scripts/evidence.py --check
 
