@@ -25,7 +25,7 @@ from droptop.bench.runner import LAP, Runner, lap
 from droptop.nets import ViTConfig, build, compute_in
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config, configure
-from droptop.runs.folder import environment
+from droptop.runs.environment import environment
 from droptop.training.workers import prepare
 
 BASE = {"patch": 16, "width": 768, "depth": 12, "input_size": 224}

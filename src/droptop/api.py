@@ -50,7 +50,7 @@ def followed(options: dict[str, Any]) -> dict[str, Any]:
 def start(command: Command, config: Config, out: Path, observer: Observer) -> dict[str, Any]:
     if getattr(current_process(), "_inheriting", False):  # a seed's process, which imports the file that started it
         sys.exit(UNGUARDED)  # whoever started it says why
-    config = config.as_run()
+    config = config.with_effective_kappa_0()
     begin(command, config, out)
     return carry_on(command, config, out, observer)
 

@@ -16,7 +16,7 @@ from droptop.runs import requests as engine_run
 from droptop.runs.config import configure
 from droptop.runs.folder import environments
 from droptop.runs.loading import find_seed, restore
-from droptop.runs.requests import begin, load, note_environment
+from droptop.runs.requests import begin, load, record_environment
 from droptop.system.locks import folder_lock as locked
 
 from toys import command, droptop, environment
@@ -85,7 +85,7 @@ def test_what_is_noted_of_kappa_0_is_what_is_run(tmp_path, monkeypatch, capsys):
     old, new = tmp_path / "old", tmp_path / "new"
     assert main([*asked, "--out", str(new)]) == 0
     with monkeypatch.context() as before:
-        before.setattr("droptop.runs.config.Config.as_run", lambda config: config)
+        before.setattr("droptop.runs.config.Config.with_effective_kappa_0", lambda config: config)
         assert main([*asked, "--out", str(old)]) == 0
     for run, noted in ((old, 5.0), (new, 2.5)):
         assert main(["resume", str(run), "--seeds", "2"]) == 0
@@ -105,7 +105,7 @@ def test_a_run_notes_the_commits_that_it_went_on_with(comparison, tmp_path):
 
     def went_on(commit, unfinished):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"commit": commit}))
-        note_environment(run, config, unfinished, notes.append)
+        record_environment(run, config, unfinished, notes.append)
         return [noted["commit"] for noted in environments(run)]
 
     assert went_on("then", unfinished=False) == ["then"]

@@ -27,7 +27,7 @@ from droptop.results.statistics import holm
 from droptop.runs.config import configure, to_toml
 from droptop.runs.folder import read_result
 from droptop.runs.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
-from droptop.runs.requests import load, note_environment
+from droptop.runs.requests import load, record_environment
 from droptop.system.files import write_json
 
 pytest.importorskip("altair")
@@ -62,7 +62,7 @@ def results(comparison):
 def test_options_that_were_edited_are_not_passed_off_as_run(comparison, tmp_path):
     out = tmp_path / "edited"
     shutil.copytree(comparison, out)
-    note_environment(out, load(out)[1])
+    record_environment(out, load(out)[1])
     assert not any("was changed" in note for note in describe(out, "again").notes)
     text = (out / "config.toml").read_text()
     (out / "config.toml").write_text(text.replace("lr = 0.05", "lr = 0.5"))

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from droptop import BadRequest, configure
-from droptop.cli.flags import parse
+from droptop.cli.run_flags import parse
 from droptop.debias import DEBIAS
 from droptop.methods import METHODS
-from droptop.options import flatten
-from droptop.runs.config import FREE, override, to_toml
+from droptop.options import WITHOUT_EFFECT, YOUNGER, flatten
+from droptop.runs.config import override, to_toml
 from droptop.streams import STREAMS
 
 # One value other than the default for every option there is; a new option must be added here.
@@ -163,10 +163,11 @@ def test_a_folder_notes_the_intensity_that_is_run():
     """Its name in a study is by what was asked for, as ever."""
     for method, kappa in (("er", 5.0), ("l2p", 1.0)):
         asked = configure(method=method, gamma=0.5, weights="random" if method == "l2p" else None)
-        assert (asked.droptop.kappa_0, asked.as_run().droptop.kappa_0) == (kappa, 0.5)
-        assert asked.as_run().fingerprint() == override(asked, {"kappa_0": 0.5}).fingerprint() != asked.fingerprint()
+        noted = asked.with_effective_kappa_0()
+        assert (asked.droptop.kappa_0, noted.droptop.kappa_0) == (kappa, 0.5)
+        assert noted.fingerprint() == override(asked, {"kappa_0": 0.5}).fingerprint() != asked.fingerprint()
     for asked in (configure(), configure(gamma=7.0), configure(debias="none")):
-        assert asked.as_run() == asked
+        assert asked.with_effective_kappa_0() == asked
 
 
 def test_a_path_that_is_no_text_is_refused():
@@ -348,9 +349,7 @@ def test_fingerprint_tells_runs_apart():
 
 def test_an_option_that_came_later_leaves_earlier_runs_what_they_were():
     values = {
-        path: str(value)
-        for path, value in flatten(configure()).items()
-        if path not in (*FREE, "droptop.attention_norm", "stream.hold_out")
+        path: str(value) for path, value in flatten(configure()).items() if path not in (*WITHOUT_EFFECT, *YOUNGER)
     }
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
     assert configure().fingerprint() == digest

@@ -57,7 +57,7 @@ def test_cells_note_the_kappa_0_that_is_run_and_those_from_before_are_found(tmp_
     study, old, new, watcher = tmp_path / "study.toml", tmp_path / "old", tmp_path / "new", Silent()
     options = {"debias": "droptop", "gamma": [2.5, 10.0]}
     with monkeypatch.context() as before:
-        before.setattr("droptop.runs.config.Config.as_run", lambda config: config)
+        before.setattr("droptop.runs.config.Config.with_effective_kappa_0", lambda config: config)
         assert sweep(write_study(study, seeds=1, **options), old, local, watcher)["done"] == 2
     watcher = Silent()
     assert sweep(write_study(study, **options), old, local, watcher)["done"] == 4

@@ -11,7 +11,7 @@ from droptop.nets import ViTConfig, build
 from droptop.runs import checkpoint
 from droptop.runs.config import configure
 from droptop.runs.records import read_maps
-from droptop.runs.requests import begin, note_environment
+from droptop.runs.requests import begin, record_environment
 from droptop.training.seed_run import Interrupted, SeedRun
 
 from toys import QUICK, SMALL_VIT, droptop
@@ -55,7 +55,7 @@ def test_a_run_keeps_to_its_weights(tmp_path):
     save_file(model.state_dict(), path)
     run, config = tmp_path / "run", configure("fashion", "l2p", **OPTIONS | {"weights": str(path)})
     begin("run", config, run)  # and no further
-    note_environment(run, config)
+    record_environment(run, config)
     with torch.no_grad():
         model.norm.bias += 1
     save_file(model.state_dict(), path)
@@ -69,9 +69,9 @@ def test_a_run_keeps_to_its_weights(tmp_path):
 
 def test_weights_are_part_of_the_environment(tmp_path):
     config = configure("fashion", "l2p", **OPTIONS)
-    note_environment(tmp_path, config)
+    record_environment(tmp_path, config)
     assert json.loads((tmp_path / "environment.json").read_text())["weights"] == "random"
-    note_environment(tmp_path, config)
+    record_environment(tmp_path, config)
     (tmp_path / "w").write_bytes(b"others")
     with pytest.raises(BadRequest, match="SHA-256 is another"):
-        note_environment(tmp_path, configure("fashion", "l2p", weights=str(tmp_path / "w")))
+        record_environment(tmp_path, configure("fashion", "l2p", weights=str(tmp_path / "w")))

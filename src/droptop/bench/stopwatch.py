@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from droptop.bench.runner import LAP, fill
+from droptop.bench.runner import LAP, RepeatedSteps, fill
 from droptop.learner import Learner
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config

@@ -39,7 +39,7 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
     base = defaults(chosen["data"], chosen["method"], chosen["debias"])
     tokens = [token for path, value in written.items() for token in as_tokens(path, value, base, f"{file}: ")]
     config, out = _second_pass(command, base, tokens + _canonical(args, base))
-    config.check_asked(base)
+    config.check_kappa_0(base)
     return config, out
 
 

@@ -63,7 +63,7 @@ def configured(options: dict[str, Any]) -> DropTopConfig:
     for name in options.keys() - paths.keys():
         raise BadRequest(f"attach has no option {name}{meant(name, paths)}")
     config: DropTopConfig = replaced(DropTopConfig(), {paths[name]: value for name, value in options.items()})
-    config.check_asked(DropTopConfig())
+    config.check_kappa_0(DropTopConfig())
     require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
     require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
     return config

@@ -43,11 +43,11 @@ class DropTopConfig:
         """What kappa begins with."""
         return min(self.kappa_0, self.gamma)
 
-    def as_run(self) -> "DropTopConfig":
+    def with_effective_kappa_0(self) -> "DropTopConfig":
         """With the kappa_0 that is run, for whoever notes it."""
         return replace(self, kappa_0=self.start)
 
-    def check_asked(self, usual: "DropTopConfig") -> None:
+    def check_kappa_0(self, usual: "DropTopConfig") -> None:
         """Refuses a kappa_0 above gamma that somebody asked for; the usual one a lower gamma takes along. No part of
         what a configuration must be: there are older runs that ran gamma in its place."""
         require(

@@ -1,8 +1,7 @@
-"""One run, described: every option of stream, net, learner and debiasing layer; in Python, in TOML, as flags.
+"""The configuration of a run: every option of stream, net, learner and debiasing layer; in Python, TOML, and as flags.
 
-An option is named by its path, and any end of the path that is not ambiguous will do: `alpha`, `intensity.alpha` and
-`droptop.intensity.alpha` are the same. A stream's preset wins over a method's, and whatever was asked for wins over
-both.
+An option is named by its path, or by any end of the path that is not ambiguous: `alpha`, `intensity.alpha` and
+`droptop.intensity.alpha` are the same. A stream's preset wins over a method's, and what the user sets wins over both.
 """
 
 import dataclasses
@@ -29,49 +28,49 @@ PLACES = ("data", "method", "root", "weights")  # options that may name a file o
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What is run, and how; the options every stream and method share."""
+    """Hold the options that every stream and method share: what is run, where and how often."""
 
     data: str = "fashion-sticker"
-    """Stream by name."""
+    """Name of the stream."""
     method: str = "er"
-    """Learner by name, or a Python file that defines one."""
+    """Name of the learner, or a Python file that defines one."""
     debias: str = "droptop"
     """Debiasing: droptop, droptop-paper (its kappa_0), an ablation (no-fusion, fixed, random), or none."""
     seeds: int = 5
-    """How many seeds."""
+    """Number of seeds."""
     first_seed: int = 0
-    """The first of them."""
+    """The first seed; the others follow it."""
     root: Path | None = None
-    """Folder in which data sets lie that are not built in."""
+    """Folder with the data sets that are not built in."""
     weights: str | None = None
     """Initial weights of the net: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT)."""
     device: str = "cpu"
-    """cpu or cuda."""
+    """Device to train on: cpu or cuda."""
     precision: Precision = "tf32"
-    """What the net is computed in: fp32, tf32 (matrix products rounded to 10 bits on a GPU, as torch does for
-    convolutions; fp32 on a CPU), or bf16 (autocast)."""
+    """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits as torch does for convolutions;
+    on a CPU, fp32), or bf16 (autocast)."""
     graphs: bool = True
     """Capture steps as CUDA graphs on a GPU."""
     compile: bool = False
-    """Compile the net: a faster step for half a minute of waiting."""
+    """Compile the net: the start takes half a minute longer, every step is faster."""
     parallel: int | None = None
-    """Seeds in flight on a GPU at once; as many as are useful and fit its memory unless told."""
+    """Most seeds to train at once on a GPU; by default as many as are useful and fit in its memory."""
     deterministic: bool = False
-    """The same bytes every time on a GPU, at some cost in speed."""
+    """Give the same bytes every time on a GPU, at some cost in speed."""
     threads: int = 1
-    """Threads a process; part of a run's identity, since other numbers give other bits."""
+    """Threads per process; another number gives other bits, so it belongs to a run's identity."""
     limit: int | None = None
-    """Samples a task, for a quick look."""
+    """Most samples per task, for a quick trial."""
     eval_every: int | None = None
-    """Evaluate every so many steps as well as after each task; gives A_auc, the anytime accuracy."""
+    """Steps between evaluations, besides those after each task; gives A_auc, the anytime accuracy."""
     checkpoint_seconds: float = 5.0
-    """Least time between checkpoints; they are rarer where writing one takes long."""
+    """Least seconds between checkpoints; more where writing one takes long."""
     maps: int = 64
-    """Test images on which the first seed records, twice a task, where its model looks; 0: none."""
+    """Number of test images whose attention the first seed records, twice per task; 0 records none."""
     maps_seeds: int = 1
-    """How many seeds record that."""
+    """Number of seeds that record attention."""
     log: str | None = None
-    """Trackers that follow every seed, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS."""
+    """Trackers of every seed, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
@@ -79,42 +78,40 @@ class RunOptions:
         require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
         require(self.parallel is None or self.parallel >= 1, "parallel", "a number of seeds from 1", self.parallel)
         require(self.limit is None or self.limit >= 1, "limit", "a number of samples from 1", self.limit)
-        require(
-            self.eval_every is None or self.eval_every >= 1, "eval_every", "a number of steps from 1", self.eval_every
-        )
-        require(
-            0 <= self.checkpoint_seconds < float("inf"),
-            "checkpoint_seconds",
-            "a number from 0",
-            self.checkpoint_seconds,
-        )
+        eval_every, seconds = self.eval_every, self.checkpoint_seconds
+        require(eval_every is None or eval_every >= 1, "eval_every", "a number of steps from 1", eval_every)
+        require(0 <= seconds < float("inf"), "checkpoint_seconds", "a number from 0", seconds)
         require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
         require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
-        trackers.names(self.log)  # refuses what is no name
+        trackers.names(self.log)  # raises if one is not a name
         for name in PLACES:
             if (value := getattr(self, name)) is not None:
-                whole = absolute(name, str(value))
-                require(is_text(whole), name, "a path in UTF-8", ascii(whole))
-                object.__setattr__(self, name, Path(whole) if name == "root" else whole)
+                place = absolute(name, str(value))
+                require(is_text(place), name, "a path in UTF-8", ascii(place))
+                object.__setattr__(self, name, Path(place) if name == "root" else place)
 
     @property
     def method_name(self) -> str:
-        """The method as people are told of it: of a file, its name and not where it lies."""
+        """Return the method as people are told of it: of a file, its name without its folder."""
         return Path(self.method).name
 
     def check_machine(self) -> None:
-        """Refuses what cannot be run here. A configuration can be read anywhere."""
+        """Raise BadRequest if this machine lacks the method's file, the GPU, the weights or the root folder.
+
+        No part of making a configuration: one can be read anywhere.
+        """
         methods.from_file.check_there(self.method)
-        require(
-            self.device == "cpu" or torch.cuda.is_available(), "device", "cpu where torch finds no GPU", self.device
-        )
+        runs_here = self.device == "cpu" or torch.cuda.is_available()
+        require(runs_here, "device", "cpu where torch finds no GPU", self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
 
 
 @dataclass(frozen=True)
 class Config:
+    """Hold all options of a run, by section."""
+
     options: RunOptions
     stream: StreamConfig
     net: NetConfig | ViTConfig
@@ -123,30 +120,33 @@ class Config:
 
     @property
     def seeds(self) -> range:
+        """Return the seeds of the run."""
         return range(self.options.first_seed, self.options.first_seed + self.options.seeds)
 
     def arm(self, debias: str) -> "Config":
-        """The same run with its own debiasing or, for "none", without."""
+        """Return the configuration of one arm of a comparison: this one, or for "none" the same without debiasing."""
         if debias == self.options.debias:
             return self
         assert debias == NO_DEBIAS
         return dataclasses.replace(self, options=dataclasses.replace(self.options, debias=debias), droptop=None)
 
-    def as_run(self) -> "Config":
-        """What a new folder notes of it, so that this is what is run."""
-        return self if self.droptop is None else dataclasses.replace(self, droptop=self.droptop.as_run())
+    def with_effective_kappa_0(self) -> "Config":
+        """Return the configuration with the kappa_0 that is run, at most gamma; a new folder notes this one."""
+        if self.droptop is None:
+            return self
+        return dataclasses.replace(self, droptop=self.droptop.with_effective_kappa_0())
 
-    def check_asked(self, base: "Config") -> None:
-        """Refuses what cannot be had, of what was asked for beyond what its names stand for."""
+    def check_kappa_0(self, base: "Config") -> None:
+        """Raise BadRequest if the user set kappa_0 above gamma; `base` is what the names alone stand for."""
         if self.droptop is not None and base.droptop is not None:
-            self.droptop.check_asked(base.droptop)
+            self.droptop.check_kappa_0(base.droptop)
 
     def __reduce__(self) -> Any:
-        """Travels between processes as names and options: a class from a user's file can be imported by nobody else."""
-        return rebuilt, (flatten(self),)
+        """Pickle as names and options: other processes cannot import a class from a user's file."""
+        return config_from_options, (flatten(self),)
 
     def noted(self) -> dict[str, Any]:
-        """Return every option that is set, by path, as a folder's config.toml has them."""
+        """Return every option that is set, by path, as config.toml has them."""
         return {
             path: str(value) if isinstance(value, Path) else value
             for path, value in flatten(self).items()
@@ -154,7 +154,7 @@ class Config:
         }
 
     def fingerprint(self) -> str:
-        """Tells apart configurations whose runs differ; how many seeds are run is no part of that."""
+        """Return a hash by which configurations with different runs differ; the number of seeds is no part of it."""
         values = {
             path: str(value)
             for path, value in flatten(self).items()
@@ -162,15 +162,17 @@ class Config:
         }
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
-    def was_asked(self, environment: dict[str, Any]) -> bool:
-        """Is it what a run began with, by its environment.json? Nobody can tell where the method's file is gone: what
-        was None is not in TOML."""
+    def matches_environment(self, environment: dict[str, Any]) -> bool:
+        """Return whether a run with this environment.json began with this configuration.
+
+        True where the method's file is gone: options that were None are not in TOML, so nobody can tell.
+        """
         now = self.fingerprint()
         return not methods.from_file.is_there(self.options.method) or environment.get("asked", now) == now
 
 
 def absolute(name: str, value: str) -> str:
-    """A value of an option that may name a place, so that it does from whatever folder a run is gone on with."""
+    """Return the value of an option in PLACES with its path made absolute, so that it holds in any working folder."""
     if name == "method":
         return methods.from_file.absolute(value) if methods.from_file.is_file(value) else value
     if name == "weights" and (value == RANDOM or value.startswith(HUB)):
@@ -179,16 +181,17 @@ def absolute(name: str, value: str) -> str:
     return kind + str(Path(value.removeprefix(kind)).expanduser().absolute()) if value.startswith(kind) else value
 
 
-def named(kind: str, name: str, known: dict[str, Any]) -> Any:
+def get_known(kind: str, name: str, known: dict[str, Any]) -> Any:
+    """Return the value of a name; raise BadRequest with the known names if it is none of them."""
     require(name in known, kind, f"one of {', '.join(known)}", name + meant(name, known))
     return known[name]
 
 
 def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
-    """The configuration that these three names stand for, before anybody's own wishes."""
+    """Return the configuration that three names stand for, with the presets of the method and the stream."""
     stream = stream_kind or find(data)
     learner = methods.find(method)
-    settings = named("debias", debias, {NO_DEBIAS: None, **DEBIAS})
+    settings = get_known("debias", debias, {NO_DEBIAS: None, **DEBIAS})
     config = Config(
         RunOptions(data, method, debias),
         stream.config(),
@@ -208,25 +211,42 @@ def configure(
     stream_kind: StreamKind | None = None,
     **options: Any,
 ) -> Config:
-    """A configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`."""
+    """Return a configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`.
+
+    Args:
+        data: Name of the stream.
+        method: Name of the learner, or a Python file that defines one.
+        debias: Name of the debiasing, or "none".
+        stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
+        **options: Options by name or path, such as `alpha` or `intensity.alpha`.
+
+    Returns:
+        The configuration, with presets where nothing was set.
+
+    Raises:
+        BadRequest: If a name, an option or a value is not known or does not fit.
+    """
     base = defaults(data, method, debias, stream_kind)
     config = override(base, options)
-    config.check_asked(base)
+    config.check_kappa_0(base)
     return config
 
 
-def rebuilt(options: dict[str, Any]) -> Config:
-    """The configuration whose options, all of them, these are."""
+def config_from_options(options: dict[str, Any]) -> Config:
+    """Return the configuration that has these options; all of them are given, by path."""
     names = [options[name] for name in ("data", "method", "debias")]
     return override(defaults(*names), options)
 
 
 def resolve(name: str, config: Config, where: str = "") -> str:
-    """The path of the option that `name` is an end of."""
+    """Return the path of the one option that `name` is an end of.
+
+    Raise BadRequest, whose text begins with `where`, if no option or more than one ends so.
+    """
     paths = list(flatten(config))
-    found = ending_in(name, paths)
-    if len(found) == 1:
-        return found[0]
+    matches = ending_in(name, paths)
+    if len(matches) == 1:
+        return matches[0]
     short = [path.rpartition(".")[2].replace("_", "-") for path in paths]
     hint = meant(name.rpartition(".")[2].replace("_", "-"), short, "--")
     raise BadRequest(
@@ -236,11 +256,11 @@ def resolve(name: str, config: Config, where: str = "") -> str:
 
 
 def override(config: Config, options: dict[str, Any]) -> Config:
-    """The configuration with some options set; together they are checked by the dataclasses they belong to."""
+    """Return the configuration with some options set; raise BadRequest if they are not known or do not go together."""
     paths = {resolve(name, config): value for name, value in options.items()}
     return replaced(config, {path if "." in path else f"options.{path}": value for path, value in paths.items()})
 
 
 def to_toml(config: Config, command: str) -> str:
-    """Return the configuration as a file that runs again: `droptop COMMAND --config FILE`."""
+    """Return the text of a TOML file that runs the configuration again: `droptop COMMAND --config FILE`."""
     return toml_text({"command": command} | config.noted())

@@ -1,4 +1,8 @@
-"""Requests: what is asked for becomes a folder, and a folder becomes what was asked for again."""
+"""A request on disk: claim a folder for what the user asks for, and read back what a folder was asked to hold.
+
+`begin` writes config.toml, `load` turns it into a `Config` again, and `record_environment` keeps environment.json, by
+which a later command sees that it continues the same run.
+"""
 
 import json
 from collections.abc import Callable
@@ -21,11 +25,12 @@ from droptop.runs.folder import Command, is_done, read_request
 from droptop.system import locks
 from droptop.system.files import write_json
 
-T = TypeVar("T", NetConfig, ViTConfig, LearnerConfig)
+Settings = TypeVar("Settings", NetConfig, ViTConfig, LearnerConfig)
+FileHashes = Callable[[str | None, str, str], dict[str, str | None]]  # weights, method, data -> SHA-256 per option
 
 
 def arms(command: Command, config: Config, out: Path) -> dict[Path, Config]:
-    """The run folders of a request and what each of them runs."""
+    """Return the run folders of a request and the configuration of each."""
     if command == "run":
         return {out: config}
     if config.options.debias == NO_DEBIAS:
@@ -34,36 +39,40 @@ def arms(command: Command, config: Config, out: Path) -> dict[Path, Config]:
 
 
 def begin(command: Command, config: Config, out: Path) -> None:
-    """Claims the folder, once everything that can be refused beforehand has been."""
+    """Claim a new or empty folder by writing config.toml; raise BadRequest before that if the run cannot start.
+
+    Every arm's stream and learner is built once, so that impossible options are refused before anything is written.
+    """
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
+    claim = out / "config.toml"
     if out.is_dir() and any(out.iterdir()):
-        begun = (out / "config.toml").exists() and (out / "config.toml").stat().st_size
+        begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
     trackers.check(config.options.log)
     for arm in arms(command, config, out).values():
         seed = config.options.first_seed
         build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
-    claim, text = out / "config.toml", to_toml(config, command).encode()
-    beyond = f"--out takes a folder that can be written; {out}: "
+    text = to_toml(config, command).encode()
+    unwritable = f"--out takes a folder that can be written; {out}: "
     try:
         out.mkdir(parents=True, exist_ok=True)
         file = claim.open("xb")
     except FileExistsError:
         raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
-        raise BadRequest(f"{beyond}{error.strerror}") from None
+        raise BadRequest(f"{unwritable}{error.strerror}") from None
     try:
         with file:
             file.write(text)
     except OSError as error:
         claim.unlink()
-        raise BadRequest(f"{beyond}{error.strerror}") from None
+        raise BadRequest(f"{unwritable}{error.strerror}") from None
 
 
 def load(out: Path) -> tuple[Command, Config]:
-    """Return what a folder was asked to hold; refuse one that is no run folder."""
+    """Return the command and the configuration of a folder; raise BadRequest if it is no run folder."""
     request = read_request(out)
     options = dict(request.options)
     if from_file.is_file(str(options["method"])) and not Path(str(options["method"])).is_absolute():
@@ -72,11 +81,15 @@ def load(out: Path) -> tuple[Command, Config]:
         )
     paths = {"root": Path(str(options["root"]))} if "root" in options else {}
     data, method, debias = (str(options.pop(name)) for name in ("data", "method", "debias"))
-    return request.command, override(read_anywhere(data, method, debias, options), options | paths)
+    return request.command, override(config_from_names(data, method, debias, options), options | paths)
 
 
-def read_anywhere(data: str, method: str, debias: str, noted: dict[str, Any]) -> Config:
-    """What the names of a run stand for; where its method's file is gone, ER with all options that the run noted."""
+def config_from_names(data: str, method: str, debias: str, noted: dict[str, Any]) -> Config:
+    """Return the default configuration of three names, on any machine.
+
+    Where the file of a method is gone, nobody knows its options: the configuration is then that of ER, with a field
+    for every option in `noted` that ER does not have.
+    """
     if from_file.is_there(method):
         return defaults(data, method, debias)
     base = defaults(data, "er", debias)
@@ -88,62 +101,74 @@ def read_anywhere(data: str, method: str, debias: str, noted: dict[str, Any]) ->
     return replace(
         base,
         options=replace(base.options, method=method),
-        learner=with_more(LearnerConfig, of_learner),
-        net=with_more(ViTConfig, of_net) if is_vit else with_more(NetConfig, of_net),
+        learner=with_unknown_fields(LearnerConfig, of_learner),
+        net=with_unknown_fields(ViTConfig, of_net) if is_vit else with_unknown_fields(NetConfig, of_net),
     )
 
 
-def with_more(kind: type[T], options: dict[str, Any]) -> T:
-    """Options of a kind, and of what is noted those that it does not have."""
-    more = {name: value for name, value in options.items() if name not in kind.__dataclass_fields__}
-    fields = [(name, type(value)) for name, value in more.items() if name.isidentifier()]
-    made = make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
-    found: T = made(**{name: more[name] for name, _ in fields})
-    return found
+def with_unknown_fields(kind: type[Settings], options: dict[str, Any]) -> Settings:
+    """Return the default settings of a kind, extended by the options that the kind has no field for."""
+    unknown = {
+        name: value for name, value in options.items() if name not in kind.__dataclass_fields__ and name.isidentifier()
+    }
+    fields = [(name, type(value)) for name, value in unknown.items()]
+    extended = make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
+    settings: Settings = extended(**unknown)
+    return settings
 
 
 def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -> Config:
-    """The configuration with another number of seeds, if that is asked for; none that was begun is given up."""
+    """Return the configuration with another number of seeds; unchanged for None.
+
+    Raise BadRequest if that would give up a seed that was begun, if another command is at work in the folder, or if
+    the stream has no such seeds.
+    """
     if seeds is None:
         return config
-    asked = override(config, {"seeds": seeds})
-    there = [path for run in arms(command, config, out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
-    if any(map(locks.is_locked, there)):
+    changed = override(config, {"seeds": seeds})
+    folders = [path for run in arms(command, config, out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
+    if any(map(locks.is_locked, folders)):
         raise BadRequest(f"--seeds takes a folder that no other command is at work in, as one is in {out}")
-    begun = [int(path.name[5:]) for path in there if any(file.name != locks.NAME for file in path.iterdir())]
+    begun = [int(path.name[5:]) for path in folders if any(file.name != locks.NAME for file in path.iterdir())]
     least = max((seed - config.options.first_seed + 1 for seed in begun), default=1)
     if seeds < least:
         raise BadRequest(f"--seeds takes at least the {least} that were begun, not {seeds}")
     if seeds > config.options.seeds:
-        build_stream(asked, asked.seeds[-1])  # or it is refused, before anything is written
-    return asked
+        build_stream(changed, changed.seeds[-1])  # refuses a seed that the stream does not have
+    return changed
 
 
 def finished(command: Command, config: Config, out: Path) -> bool:
+    """Return whether every seed of every arm has its result."""
     return all(is_done(run, seed) for run in arms(command, config, out) for seed in config.seeds)
 
 
-def files_behind(weights: str | None, method: str, data: str) -> dict[str, str | None]:
-    """What a run knows the files by that its options name. Whoever asks for many runs keeps the answer: there may be a
-    great many images."""
+def file_hashes(weights: str | None, method: str, data: str) -> dict[str, str | None]:
+    """Map each option that names a file to the SHA-256 of that file, or of all its files; None where it names none.
+
+    Hashing many images takes long: a caller with many runs caches the answer.
+    """
     return {"weights": describe(weights), "method": from_file.sha256(method), "data": files_of(data)}
 
 
 def ignore(text: str) -> None:
-    pass
+    """Take a note and do nothing."""
 
 
-def note_environment(
+def record_environment(
     run: Path,
     config: Config,
     unfinished: bool = True,
     note: Callable[[str], None] = ignore,
-    behind: Callable[[str | None, str, str], dict[str, str | None]] = files_behind,
+    hashes: FileHashes = file_hashes,
 ) -> None:
-    """Writes environment.json or, where there is more to run and something has changed since, adds to it and tells;
-    another configuration, other weights, or another method or other images in the same place are refused."""
+    """Write environment.json, or check the one that is there against this configuration and this machine.
+
+    Where the run is unfinished and the machine or the versions have changed, add what changed to the file and tell
+    `note`. Raise BadRequest if the options, the weights, the method's file or the images are not those it began with.
+    """
     path, options = run / "environment.json", config.options
-    files = behind(options.weights, options.method, options.data)
+    files = hashes(options.weights, options.method, options.data)
     now = environment(options.device, options.threads) | files | {"asked": config.fingerprint()}
     if not path.exists():
         write_json(path, now)
@@ -158,10 +183,10 @@ def note_environment(
                 f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another; "
                 "take a new folder for it"
             )
-    if not config.was_asked(before):
+    if not config.matches_environment(before):
         raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")
-    noted = ("python", "machine", "versions", "device_name", "commit")
-    changed = {name: now[name] for name in noted if before.get(name) != now[name]}
+    watched = ("python", "machine", "versions", "device_name", "commit")
+    changed = {name: now[name] for name in watched if before.get(name) != now[name]}
     if unfinished and changed:
         note(
             f"{run}: {', '.join(changed)} changed since this run began; its bytes may differ from those of an "

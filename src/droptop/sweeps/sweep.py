@@ -1,7 +1,7 @@
-"""Runs the cells of a study that are not done yet, by one engine or another.
+"""Runs those cells of a study that are not done yet, by one engine or another.
 
-One sweep at a time holds a study. Whoever runs a cell locks that cell's folder, so that none has
-two writers. A cell that fails is tried once more, from its last checkpoint; then it is marked, and the rest goes on.
+One sweep at a time holds a study. Whoever runs a cell locks its folder, so no cell has two writers. A cell that fails
+is tried once more, from its last checkpoint; if it fails again, the sweep marks it as failed and goes on with the rest.
 """
 
 import json
@@ -18,8 +18,9 @@ from droptop import trackers
 from droptop.errors import BadRequest, Diverged
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, defaults, to_toml
+from droptop.runs.flags import record_flags
 from droptop.runs.folder import RunFolder, is_done, seed_folder
-from droptop.runs.requests import files_behind, load, note_environment
+from droptop.runs.requests import file_hashes, load, record_environment
 from droptop.sweeps.grid import cells_of, folder_name, read_study, settled
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, note_cells
 from droptop.system.files import write_changed, write_json
@@ -27,12 +28,12 @@ from droptop.system.locks import Held, locked
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
 
-Pack = list[Job]  # cells that one worker runs together: on a GPU those of a configuration, or of several
+Pack = list[Job]  # cells that one worker runs together: on a GPU those of one configuration, or of several
 TRIES = 2
 
 
 class Driver(Observer):
-    """Be told by an engine what became of cells, and say what to try again."""
+    """Hear from an engine what became of cells, and decide what to try again."""
 
     def retry(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
         """Take jobs that failed; return what to try again, in packs."""
@@ -43,28 +44,31 @@ Engine = Callable[[list[Pack], Driver], None]
 
 
 class Sweep(Driver):
-    """Keep the books while an engine works; a person's observer is told of what is settled."""
+    """Keep count of the cells while an engine works, and tell an observer of each cell that is done or has failed."""
 
-    def __init__(self, folder: StudyFolder, cells: Sequence[Cell], person: Observer) -> None:
-        self.folder, self.person = folder, person
+    def __init__(self, folder: StudyFolder, cells: Sequence[Cell], observer: Observer) -> None:
+        self.folder, self.observer = folder, observer
         self.tries: dict[tuple[Path, int], int] = {}
         self.counts = folder.counts(cells)
-        self.booked: set[tuple[Path, int]] = set()
+        self.counted: set[tuple[Path, int]] = set()
 
     def note(self, text: str) -> None:
-        self.person.note(text)
+        self.observer.note(text)
 
     def done(self, job: Job) -> None:
         (seed_folder(job.run, job.seed) / "failed.json").unlink(missing_ok=True)
-        if self.book(job):
-            self.person.done(job)
+        if self.count(job):
+            self.observer.done(job)
 
     def retry(self, jobs: Sequence[Job], failure: Failure) -> list[Pack]:
-        """Try cells that failed in company alone, where each is to blame for itself; those that had not begun, in
-        company again. What would fail in the same way again is not tried again."""
+        """Return the packs to try again, of jobs that failed.
+
+        Jobs that failed together are tried alone, so that only the one to blame fails again; those that had not begun
+        are tried together again. A job that would fail in the same way again is not tried again.
+        """
         again: list[Pack] = []
         unbegun = [job for job in jobs if not seed_folder(job.run, job.seed).exists()]
-        if len(unbegun) == len(jobs):  # nobody knows who is to blame
+        if len(unbegun) == len(jobs):  # nobody knows which one is to blame
             unbegun = []
         for job in jobs:
             key = (job.run, job.seed)
@@ -81,27 +85,28 @@ class Sweep(Driver):
         return [*again, unbegun] if unbegun else again
 
     def failed(self, job: Job, failure: Failure) -> None:
+        """Mark a cell as failed, with the reason, in its folder."""
         place = seed_folder(job.run, job.seed)
         place.mkdir(parents=True, exist_ok=True)
         tries = self.tries.get((job.run, job.seed), 1)
         about = {"error": failure.message, "traceback": failure.traceback, "tries": tries, "when": time.time()}
         write_json(place / "failed.json", about)
-        if self.book(job):
-            self.person.failed(job, failure)
+        if self.count(job):
+            self.observer.failed(job, failure)
 
-    def book(self, job: Job) -> bool:
-        """Count a job that is settled; return whether this is news."""
-        if (job.run, job.seed) in self.booked:
+    def count(self, job: Job) -> bool:
+        """Count a job that is done or has failed; return whether it had not been counted before."""
+        if (job.run, job.seed) in self.counted:
             return False
-        self.booked.add((job.run, job.seed))
+        self.counted.add((job.run, job.seed))
         before, status = self.folder.refresh(Cell(job.run.name, job.seed))
         self.counts[before] -= 1
         self.counts[status] += 1
         return True
 
 
-def sweep(study_file: Path | None, out: Path, engine: Engine, person: Observer) -> dict[str, int]:
-    """Runs what is missing of a study; gives how many cells are done and failed."""
+def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer) -> dict[str, int]:
+    """Run what is missing of a study; return how many cells are done, waiting and failed."""
     source = study_file or out / "study.toml"
     if not source.is_file():
         why = "is a folder" if source.is_dir() else "is not there"
@@ -111,7 +116,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, person: Observer) 
         raise BadRequest(f"--out takes a folder; {out} is a file")
     if out.is_dir() and {path.name for path in out.iterdir()} - {HELD, HOLDER} and not (out / "study.toml").exists():
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
-    refuse_what_cannot_be(configs, out)
+    check(configs, out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -119,13 +124,13 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, person: Observer) 
     with held(out):
         if study_file is not None:
             write_changed(out / "study.toml", settled(study_file).encode())
-        behind = cache(files_behind)
-        runs = dict(prepare(out, config, person.note, behind) for config in configs)
+        hashes = cache(file_hashes)
+        runs = dict(prepare(out, config, observer.note, hashes) for config in configs)
         cells = cells_of(configs)
         note_cells(out, cells)
         packs = waiting(runs)
-        driver = Sweep(StudyFolder(out, person.note), cells, person)
-        person.begin(sum(driver.counts.values()), driver.counts["done"])
+        driver = Sweep(StudyFolder(out, observer.note), cells, observer)
+        observer.begin(sum(driver.counts.values()), driver.counts["done"])
         if packs:
             engine(packs, driver)
         for run, config in runs.items():
@@ -133,12 +138,15 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, person: Observer) 
         return driver.counts
 
 
-def refuse_what_cannot_be(configs: list[Config], out: Path) -> None:
-    """Builds one learner of every kind, on this machine's processor: others may have the GPUs."""
+def check(configs: list[Config], out: Path) -> None:
+    """Raise BadRequest if a configuration cannot be run; build one learner of every kind, on the CPU of this machine.
+
+    The GPUs may be on other machines.
+    """
     for config in configs:
         options = config.options
-        if not (out / "runs" / folder_name(config)).exists():  # what was begun goes on
-            config.check_asked(defaults(options.data, options.method, options.debias))
+        if not (out / "runs" / folder_name(config)).exists():  # what an older version began goes on
+            config.check_kappa_0(defaults(options.data, options.method, options.debias))
     kinds = {
         (config.options.data, config.options.limit, config.stream, config.options.method, config.net): config
         for config in configs
@@ -154,27 +162,34 @@ def prepare(
     out: Path,
     config: Config,
     note: Callable[[str], None],
-    behind: Callable[[str | None, str, str], dict[str, str | None]],
+    hashes: Callable[[str | None, str, str], dict[str, str | None]],
 ) -> tuple[Path, Config]:
-    """The run folder of a configuration, with what it holds, seeds of earlier versions of the study as well; and what
-    is run there."""
-    run, seeds, as_run = out / "runs" / folder_name(config), config.seeds, config.as_run()
+    """Make or update the run folder of a configuration; return the folder and the configuration that is run there.
+
+    Its config.toml keeps the seeds that earlier versions of the study asked for.
+    """
+    run, seeds, asked = out / "runs" / folder_name(config), config.seeds, config
+    config = asked.with_effective_kappa_0()
     if (run / "config.toml").exists():
-        _, noted = load(run)
-        seeds = range(min(noted.seeds.start, seeds.start), max(noted.seeds.stop, seeds.stop))
-        if noted.fingerprint() == config.fingerprint():  # from before folders noted what is run: it stays what it is
-            as_run = config
-    config = as_run
-    options = replace(config.options, first_seed=seeds.start, seeds=len(seeds))
+        _, recorded = load(run)
+        seeds = range(min(recorded.seeds.start, seeds.start), max(recorded.seeds.stop, seeds.stop))
+        if recorded.fingerprint() == asked.fingerprint():  # an older folder, which holds what was asked for, stays so
+            config = asked
+    held = replace(config, options=replace(config.options, first_seed=seeds.start, seeds=len(seeds)))
+    unfinished = not all(is_done(run, seed) for seed in config.seeds)
     run.mkdir(parents=True, exist_ok=True)
-    write_changed(run / "config.toml", to_toml(replace(config, options=options), "run").encode())
-    note_environment(run, config, not all(is_done(run, seed) for seed in config.seeds), note, behind)
+    write_changed(run / "config.toml", to_toml(held, "run").encode())
+    record_environment(run, config, unfinished, note, hashes)
+    if unfinished:
+        record_flags(run, held)
     return run, config
 
 
 def waiting(runs: dict[Path, Config]) -> list[Pack]:
-    """The cells that have no result, in packs for one worker each; every configuration's first seed comes first, so
-    that whatever is wrong with one shows early."""
+    """Return the cells without a result, in packs for one worker each.
+
+    The first seed of every configuration comes first, so that whatever is wrong with a configuration shows early.
+    """
     packs: list[tuple[int, Pack]] = []
     for run, config in runs.items():
         missing = [Job(config, run.resolve(), seed) for seed in config.seeds if not is_done(run, seed)]
@@ -186,23 +201,23 @@ def waiting(runs: dict[Path, Config]) -> list[Pack]:
 
 
 def summarise(run: Path, config: Config) -> None:
-    """summary.json of a configuration all of whose seeds are done."""
+    """Write summary.json of a configuration, unless one of its seeds is not done."""
     if all(is_done(run, seed) for seed in config.seeds):
         write_json(run / "summary.json", RunFolder(run, config.noted()).summary())
 
 
 @contextmanager
 def held(out: Path) -> Iterator[None]:
-    """Hold a study as its only sweep; refuse where another one does, by its process and host."""
+    """Hold a study as its only sweep; raise BadRequest if another one does, naming its process and host."""
     holder = out / HOLDER
     try:
-        with locked(out / HELD, wait=1.0):  # perhaps somebody only asks whether it is held
+        with locked(out / HELD, wait=1.0):  # `droptop status` holds it for a moment to see whether it can
             write_json(holder, {"process": os.getpid(), "host": socket.gethostname()})
             yield
     except Held:
         try:
-            noted = json.loads(holder.read_text())
-            who = f"process {noted['process']} on {noted['host']}"
+            entry = json.loads(holder.read_text())
+            who = f"process {entry['process']} on {entry['host']}"
         except (OSError, ValueError, KeyError, TypeError):
             who = "another process"
         raise BadRequest(f"{out} is being swept by {who}") from None

@@ -10,7 +10,7 @@ from droptop import trackers
 from droptop.results.statistics import compare
 from droptop.runs.config import Config, to_toml
 from droptop.runs.folder import Command, RunFolder, is_done
-from droptop.runs.requests import arms, files_behind, finished, ignore, note_environment
+from droptop.runs.requests import arms, file_hashes, finished, ignore, record_environment
 from droptop.system.files import write_changed, write_json
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import run_jobs
@@ -23,12 +23,12 @@ def execute(command: Command, config: Config, out: Path, observer: Observer) -> 
         trackers.check(config.options.log)
     runs = arms(command, config, out)
     places = {out: config} | runs
-    behind = cache(files_behind)
+    behind = cache(file_hashes)
     with forgiven(not unfinished, "what was asked for", observer.note):
         for place, asked in places.items():
             place.mkdir(parents=True, exist_ok=True)
             note = observer.note if place == out else ignore
-            note_environment(place, asked, unfinished, note, behind)
+            record_environment(place, asked, unfinished, note, behind)
         for place, asked in places.items():  # not before all of them are found to be what they were
             write_changed(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items() if not is_done(run, seed)]

@@ -31,7 +31,7 @@ def describe(folder: Path, again: str) -> Page:
     text = (folder / "config.toml").read_text("utf-8")
     page = page_of_runs(request, again, text, environment_of([folder]))
     _, config = load(folder)
-    if not all(map(config.was_asked, environments(folder))):
+    if not all(map(config.matches_environment, environments(folder))):
         page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")
     return page
 
