@@ -1,8 +1,12 @@
-"""A replay learner: the paper's Algorithm 1. The methods in `methods/` say only what differs from it.
+"""A replay learner: the paper's Algorithm 1, top to bottom. The methods in `methods/` say only what differs from it.
 
-A learner is tensors: weights, optimiser, memory, intensities, histories and generators all stand behind
-`state_dict()`. `step` and `probe` never ask the device for a value (no `.item()`, no `if tensor:`), so they can be
-captured and replayed; choices that depend on data are made by `torch.where`.
+`observe` runs one step of the algorithm, `step` is its body, `forward` and `logits` make the debiased forward pass,
+`probe` adjusts the drop intensities. Line numbers below are those of Algorithm 1 (appendix A of the paper).
+
+A learner is tensors: weights, optimiser, memory, intensities, histories and generators are all in `state_dict()`.
+`step` and `probe` never read a value from the device (no `.item()`, no `if tensor:`), so that they can be captured as
+CUDA graphs; where a choice depends on data, `torch.where` makes it. The file is long because every part that a method
+may replace is described where it stands.
 """
 
 import copy
@@ -14,9 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from droptop import learner_state
+from droptop import learner_checks, learner_state
 from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map
-from droptop.errors import BadBatch, BadRequest, Diverged, require, wrong
+from droptop.errors import BadRequest, Diverged, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import Adapted, Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map
 from droptop.optim import SGD, Fused
@@ -24,11 +28,13 @@ from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
 from droptop.types import Spec, split_rows
 
-PROBE_CHUNK = 125  # memory rows a forward pass, so few that the probe fits where a training step of 64 did
+PROBE_CHUNK = 125  # memory rows per forward pass: the probe then fits on a device that holds a training step of 64
 
 
 @dataclass(frozen=True)
 class LearnerConfig:
+    """Hold the settings that every method has."""
+
     lr: float = 0.1
     """Learning rate of SGD."""
     momentum: float = 0.0
@@ -38,15 +44,15 @@ class LearnerConfig:
     memory: int = 500
     """Samples the replay memory holds."""
     memory_batch: int = 32
-    """Memory samples replayed a step."""
+    """Memory samples replayed per step."""
     iterations: int = 1
-    """Training iterations a stream batch, each with a memory batch of its own."""
+    """Training iterations per stream batch, each with a new memory batch."""
     augment: Augment = "crop-flip"
-    """Augmentation of every image trained on."""
+    """Augmentation of the training images."""
     crop_area: float = 0.25
-    """Least share of an image that crop-resize may show."""
+    """Smallest share of an image that crop-resize may keep."""
     replay_forward: Literal["joint", "separate"] = "joint"
-    """One forward pass over stream and memory samples, or one each (BatchNorm then sees each half alone)."""
+    """One forward pass over stream and memory samples, or one for each (BatchNorm then sees each half alone)."""
 
     def __post_init__(self) -> None:
         require(0 < self.lr < float("inf"), "lr", "a learning rate above 0", self.lr)
@@ -59,24 +65,33 @@ class LearnerConfig:
 
 
 class Joined(NamedTuple):
-    """What is trained on: the stream's rows, then the memory's."""
+    """Hold a training batch: the rows of the stream, then those of the memory."""
 
     x: Tensor
     y: Tensor
-    stream: int  # how many are the stream's
-    replayed: Rows  # the memory's rows, with whatever else the method keeps of a sample
-    rows: Rows  # every column that stream and memory have in common, joined as x and y are
+    stream: int  # number of rows from the stream
+    replayed: Rows  # the memory's rows, with every column that the method keeps of a sample
+    rows: Rows  # the columns that stream and memory have in common, joined as x and y are
 
 
 class Learner:
-    """ER, the learner that the others are made from: `observe` learns from a batch, `predict` tells classes."""
+    """Learn from a stream as ER does: `observe` takes a batch, `predict` names classes. All methods derive from it.
+
+    Args:
+        model: The backbone. The learner trains this very model, from the weights that it has.
+        spec: What the images and classes are like.
+        config: The settings of the method.
+        debias: The settings of the debiasing layer; None trains without it.
+        seed: Decides all random draws of the learner.
+        device: Where weights, memory and batches are kept.
+    """
 
     config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
     net_type: ClassVar[type[NetConfig | ViTConfig]] = NetConfig
     preset: ClassVar[dict[str, Any]] = {}  # options that suit this method
-    paper: ClassVar[dict[str, Any]] = {}  # those that the paper's appendix E has for its DropTop, where ours are others
+    paper: ClassVar[dict[str, Any]] = {}  # options of the paper's appendix E for this method that differ from ours
     compiles: ClassVar[bool] = True  # may its net be compiled?
-    tasks: ClassVar[int | None] = None  # how many tasks it must be given, if that is what it is about
+    tasks: ClassVar[int | None] = None  # the only number of tasks that makes sense for it, if there is one
 
     def __init__(
         self,
@@ -90,11 +105,13 @@ class Learner:
     ) -> None:
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.random = {purpose: generator(seed, purpose, device=device) for purpose in PURPOSES}
+        # Line 3: the layer holds the intensities.
         self.debias = None if debias is None else DropTop(debias, len(spec.classes), self.random["debias"]).to(device)
+        # Line 1: weights, and what the optimiser keeps of them.
         self.model = model.to(device).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.replicas = [self.model]
         if debias is not None and debias.intensity.reference:
-            self.replicas.append(copy.deepcopy(model))  # trains on the increment while `model` does on the decrement
+            self.replicas.append(copy.deepcopy(model))  # trains on the increment while `model` trains on the decrement
         self.models = nn.ModuleDict(dict(zip(("model", "twin"), self.replicas)))
         self.statistics = flat_buffers(self.models)
         self.weights = {name: weight for name, weight in self.models.named_parameters() if weight.requires_grad}
@@ -106,25 +123,34 @@ class Learner:
                 f"its state before the first one, not {type(self.optimizer).__name__}"
             )
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
+        # Line 2: the replay memory.
         self.memory = Buffer(config.memory, self.columns(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
         self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
-        self.finite = torch.ones((), dtype=torch.bool, device=device)  # until a loss is not
-        self.clock = {"step": 0, "task": 0, "task_step": 0}  # the host's only state: it chooses when to probe
+        self.finite = torch.ones((), dtype=torch.bool, device=device)  # false from the first loss that is not finite
+        self.clock = {"step": 0, "task": 0, "task_step": 0}  # the only state on the host: it decides when to probe
         self.check_maps()
-
-    @classmethod
-    def presets(cls, stream: dict[str, Any]) -> dict[str, Any]:
-        """Options before anybody's own wishes: what suits the data wins over what suits the method."""
-        return cls.preset | stream
 
     # -- Algorithm 1 ---------------------------------------------------------------------------------------------
 
     def observe(self, x: Tensor, y: Tensor, task: int = 0) -> Tensor:
-        """One batch of the stream, seen once; gives its loss. A batch that is refused changes nothing."""
+        """Learn from one batch of the stream, which is seen once.
+
+        Args:
+            x: Images (B, channels, height, width), of the shape and dtype that the spec names.
+            y: Their labels (B), int64.
+            task: The number of their task, from 0.
+
+        Returns:
+            The loss of the step, before its update: one number.
+
+        Raises:
+            BadBatch: If images or labels do not fit the spec; the learner is unchanged.
+            Diverged: If the loss is not finite; the learner is as before the batch, except for its random draws.
+        """
         self.check(x, y)
         self.enter(task)
-        loss = self.step(x.to(self.device), y.to(self.device))
+        loss = self.step(x.to(self.device), y.to(self.device))  # lines 6 to 16
         if not self.finite:
             self.finite.fill_(True)
             raise Diverged(
@@ -132,57 +158,52 @@ class Learner:
                 "but for its draws"
             )
         if self.tick(task):
-            self.probe()
+            self.probe()  # line 18
         return loss
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
-        """Lines 6 to 16: replay, debias, learn, remember."""
-        stream = self.arrive(x, y)
+        """Replay, debias, learn and remember: lines 6 to 16. Leave `finite` false if the loss is not finite.
+
+        Args:
+            x: Images that `check` has accepted, on the learner's device.
+            y: Their labels.
+
+        Returns:
+            The loss, as a tensor on the device.
+        """
+        stream = self.arrive(x, y)  # line 6: X_n, Y_n
         guarded = self.guarded()
         before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
-            replayed = self.retrieve(stream)
+            replayed = self.retrieve(stream)  # line 8: X_m, Y_m
             rows = {name: torch.cat([column, replayed[name]]) for name, column in stream.items()}
             batch = Joined(rows["x"], rows["y"], len(x), replayed, rows)
             images = self.prepare(batch.x)
+            # Lines 10 and 11; there are two models only with the two-model reference (`--reference`).
             logits = [self.forward(model, images, batch, direction) for direction, model in enumerate(self.replicas)]
-            losses = [self.objective(model, output, batch) for model, output in zip(self.replicas, logits)]
-            self.update(torch.stack(losses).sum())
+            losses = [self.objective(model, output, batch) for model, output in zip(self.replicas, logits)]  # line 13
+            self.update(torch.stack(losses).sum())  # line 14
         with torch.no_grad():
             for tensor, old in zip(guarded, before):
                 tensor.copy_(torch.where(self.finite, tensor, old))
-        self.remember(stream | {"logits": logits[0][: len(x)].detach()})
+        self.remember(stream | {"logits": logits[0][: len(x)].detach()})  # line 16
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
 
-    def tick(self, task: int) -> bool:
-        """Line 17: counts the step; is it time to adjust the intensities, as every p steps?"""
-        new_task = task != self.clock["task"]
-        self.clock = {
-            "step": self.clock["step"] + 1,
-            "task": task,
-            "task_step": 1 if new_task else self.clock["task_step"] + 1,
-        }
-        if self.debias is None or not self.debias.adapts:
-            return False
-        config = self.debias.config.intensity
-        return self.clock["step" if config.p_counter == "global" else "task_step"] % config.period == 0
-
-    def enter(self, task: int) -> None:
-        """Told the task of the next step, outside of it; for methods that care."""
-
-    def arrive(self, x: Tensor, y: Tensor) -> Rows:
-        """What is known of a stream batch, as columns that the memory can keep."""
-        return {"x": x, "y": y}
-
-    def retrieve(self, stream: Rows) -> Rows:
-        """MemoryRetrieve: a random draw."""
-        return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
-
     def forward(self, model: Backbone, images: Tensor, batch: Joined, direction: int) -> Tensor:
-        """MultiLevelDropMask and DebiasForward, over stream and memory samples together (or each alone)."""
-        together = self.config.replay_forward == "joint" or len(images) == batch.stream
-        sizes = [len(images)] if together else [batch.stream, len(images) - batch.stream]
+        """Run MultiLevelDropMask and DebiasForward (lines 10 and 11) on stream and memory rows.
+
+        Args:
+            model: One of `replicas`.
+            images: The rows of the batch, augmented and normalised.
+            batch: What else is known of them.
+            direction: The place of the model in `replicas`.
+
+        Returns:
+            The logits (rows, classes).
+        """
+        joint = self.config.replay_forward == "joint" or len(images) == batch.stream
+        sizes = [len(images)] if joint else [batch.stream, len(images) - batch.stream]
         outputs = []
         for part, rows in zip(images.split(sizes), split_rows(batch.rows, sizes)):
             outputs.append(self.logits(model, part, rows, self.debias, direction))
@@ -193,40 +214,158 @@ class Learner:
     def logits(
         self, model: Backbone, images: Tensor, rows: Rows, debias: DropTop | None = None, direction: int = 0
     ) -> Tensor:
-        """Run one forward pass: stem, debias, trunk, head. When predicting, nothing is debiased."""
+        """Run one forward pass: stem, debiasing layer, trunk, head.
+
+        Args:
+            model: One of `replicas`.
+            images: Normalised images.
+            rows: What else is known of them; their labels where they are debiased.
+            debias: The debiasing layer; None, as in prediction, drops nothing.
+            direction: With two models, the direction that this one trains on: 0 decrement, 1 increment.
+
+        Returns:
+            The logits (rows, classes).
+        """
         if debias is not None:
-            own = direction if len(self.replicas) == 2 else None
-            mask, norm = partial(debias, labels=rows["y"], direction=own), debias.attention_pass
-        if isinstance(model, Adapted):  # somebody's own model, in which hooks do the same
-            return model(images) if debias is None else model.changed(images, mask, norm)
+            fixed = direction if len(self.replicas) == 2 else None  # a single model tries the directions in turn
+            drop, norm = partial(debias, labels=rows["y"], direction=fixed), debias.attention_pass
+        if isinstance(model, Adapted):  # a user's own model, in which hooks do the same
+            return model(images) if debias is None else model.changed(images, drop, norm)
         first = model.stem(images)
         given = self.given(model, first, rows)
         if debias is not None:
-            first = mask(first, last=lambda: last_map(model, first, *given, norm=norm or "batch"))
+            first = drop(first, last=lambda: last_map(model, first, *given, norm=norm or "batch"))  # Eq. 4 to 6
         return model.head(model.trunk(first, *given))
 
-    def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
-        """What the trunk takes besides the first map, from the unmasked one and what is known of its samples."""
-        return ()
+    def probe(self) -> None:
+        """Run AdjustDropIntensity (line 18, Eq. 7-8): record the loss of every class on the memory.
 
-    def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
-        """What one of the replicas minimises."""
-        return self.loss(logits, batch)
+        The loss is that of `model` in eval mode, on images that are neither masked nor augmented.
+        """
+        assert self.debias is not None
+        intensity = self.debias.intensity
+        if intensity.config.probe:
+            slots, filled = self.memory.draw(intensity.config.probe, self.random["debias"])
+        else:
+            slots, filled = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
+        rows, losses = self.memory.read(slots), []
+        for model in self.replicas:
+            with evaluating(model):
+                logits = (self.classify(model, part) for part in split_rows(rows, PROBE_CHUNK))
+                losses.append(intensity.mean_losses(logits, rows["y"].split(PROBE_CHUNK), filled))
+        intensity.record(torch.stack(losses))
 
-    def loss(self, logits: Tensor, batch: Joined) -> Tensor:
-        """Cross-entropy over stream and memory rows alike."""
-        return F.cross_entropy(logits, batch.y)
+    # -- Its parts, in the order in which they run: what a method may replace ---------------------------------------
+
+    def enter(self, task: int) -> None:
+        """Take notice of the task of the next step. Runs on the host, outside of `step`.
+
+        Args:
+            task: The number of the task, from 0.
+        """
+
+    def arrive(self, x: Tensor, y: Tensor) -> Rows:
+        """Give what is known of a stream batch, as columns that the memory can keep.
+
+        Args:
+            x: Images.
+            y: Their labels.
+
+        Returns:
+            Columns by name; `columns` describes those that the memory keeps.
+        """
+        return {"x": x, "y": y}
 
     def guarded(self) -> list[Tensor]:
-        """What a loss that is not finite must not leave changed, besides what `update` does not touch then."""
+        """Return the tensors that `step` restores if the loss is not finite.
+
+        With one iteration these exclude weights and optimiser, which `update` then leaves alone.
+        """
         tensors = [*self.statistics, *learner_state.method_tensors(self).values()]
         if self.config.iterations == 1:
             return tensors
         moments = [value for of_weight in self.optimizer.state.values() for value in of_weight.values()]
         return [*tensors, *self.weights.values(), *moments]
 
+    def retrieve(self, stream: Rows) -> Rows:
+        """Draw memory samples at random: MemoryRetrieve.
+
+        Args:
+            stream: The columns of the stream batch, whose rows stand in while the memory holds too few.
+
+        Returns:
+            Columns by name, `memory_batch` rows each.
+        """
+        return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Augment and normalise images to train on.
+
+        Args:
+            x: Images as the stream gave them.
+
+        Returns:
+            What the backbone takes.
+        """
+        return self.normalise(augment(x, self.config.augment, self.random["augment"], self.config.crop_area))
+
+    def normalise(self, x: Tensor) -> Tensor:
+        """Scale uint8 images to [0, 1] and normalise them by the spec; leave other images as they are.
+
+        Args:
+            x: Images.
+
+        Returns:
+            Images laid out channels last.
+        """
+        if x.dtype == torch.uint8:
+            x = (x.float() / 255 - self.mean) / self.std
+        return x.contiguous(memory_format=torch.channels_last)
+
+    def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
+        """Give what the trunk takes besides the first map.
+
+        Args:
+            model: One of `replicas`.
+            first: The first map, before it is masked.
+            rows: What is known of its samples; empty for images from outside.
+
+        Returns:
+            More arguments for `model.trunk`.
+        """
+        return ()
+
+    def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
+        """Compute what one model minimises: `loss`, and what a method adds for the model itself.
+
+        Args:
+            model: One of `replicas`.
+            logits: Its logits (rows, classes).
+            batch: The rows they are of.
+
+        Returns:
+            One number.
+        """
+        return self.loss(logits, batch)
+
+    def loss(self, logits: Tensor, batch: Joined) -> Tensor:
+        """Compute the cross-entropy over stream and memory rows alike.
+
+        Args:
+            logits: Logits (rows, classes).
+            batch: The rows they are of.
+
+        Returns:
+            One number.
+        """
+        return F.cross_entropy(logits, batch.y)
+
     def update(self, loss: Tensor) -> None:
-        """One step of the optimiser; where the loss or a gradient is not finite, weights stay as they were."""
+        """Take one step of the optimiser; where the loss or a gradient is not finite, leave the weights as they were.
+
+        Args:
+            loss: What is minimised; `finite` becomes false if it or a gradient is not finite.
+        """
         self.optimizer.zero_grad()
         loss.backward()
         self.finite &= loss.isfinite()
@@ -240,109 +379,160 @@ class Learner:
         self.optimizer.step()
 
     def clip(self, weights: list[nn.Parameter], norm: Tensor) -> None:
-        """May shorten the gradients of a model's weights, whose length this is."""
+        """Shorten the gradients of one model, if the method does so.
+
+        Args:
+            weights: Those of its weights that have a gradient.
+            norm: The length of all their gradients together.
+        """
 
     def remember(self, stream: Rows) -> None:
-        """MemoryUpdate: reservoir sampling. `stream` also has the logits that the training pass gave."""
+        """Write samples of the stream batch to the memory: MemoryUpdate, by reservoir sampling.
+
+        Args:
+            stream: The columns of the batch and, as "logits", the answers of the training pass.
+        """
         slots = reservoir_slots(self.memory, len(stream["y"]), self.finite, self.random["memory"])
         self.memory.write(slots, stream)
 
-    def probe(self) -> None:
-        """AdjustDropIntensity: the loss of every class on the memory, unmasked, unaugmented, in eval mode."""
-        assert self.debias is not None
-        intensity = self.debias.intensity
-        if intensity.config.probe:
-            slots, there = self.memory.draw(intensity.config.probe, self.random["debias"])
-        else:
-            slots, there = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
-        rows, losses = self.memory.read(slots), []
-        for model in self.replicas:
-            with evaluating(model):
-                logits = (self.classify(model, part) for part in split_rows(rows, PROBE_CHUNK))
-                losses.append(intensity.mean_losses(logits, rows["y"].split(PROBE_CHUNK), there))
-        intensity.record(torch.stack(losses))
+    def tick(self, task: int) -> bool:
+        """Count a step.
 
-    # -- Images in, predictions out ------------------------------------------------------------------------------
+        Args:
+            task: The task that the step was of.
 
-    def prepare(self, x: Tensor) -> Tensor:
-        return self.normalise(augment(x, self.config.augment, self.random["augment"], self.config.crop_area))
+        Returns:
+            Whether `probe` is due now, as it is every p steps.
+        """
+        new_task = task != self.clock["task"]
+        self.clock = {
+            "step": self.clock["step"] + 1,
+            "task": task,
+            "task_step": 1 if new_task else self.clock["task_step"] + 1,
+        }
+        if self.debias is None or not self.debias.adapts:
+            return False
+        config = self.debias.config.intensity
+        return self.clock["step" if config.p_counter == "global" else "task_step"] % config.period == 0
 
-    def normalise(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.uint8:
-            x = (x.float() / 255 - self.mean) / self.std
-        return x.contiguous(memory_format=torch.channels_last)
+    # -- Predictions ---------------------------------------------------------------------------------------------
 
     def predict(self, x: Tensor) -> Tensor:
-        """Logits (B, classes), those of classes not seen yet at minus infinity; changes no state."""
+        """Predict the classes of images; no state changes.
+
+        Args:
+            x: Images (B, channels, height, width), of the shape and dtype that the spec names.
+
+        Returns:
+            Logits (B, classes); minus infinity for classes that have not been seen yet.
+
+        Raises:
+            BadBatch: If the images do not fit the spec.
+        """
         self.check_images(x)
         with evaluating(self.model):
             return self.classify(self.model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)
 
     @property
     def independent(self) -> bool:
-        """Is what it predicts of an image the same whatever else it is shown beside it?"""
+        """Return whether the prediction for an image is the same whatever other images are in the batch."""
         return True
 
     def classify(self, model: Backbone, rows: Rows) -> Tensor:
-        """Logits of images as they are, unmasked."""
+        """Compute the logits of images that are neither masked nor augmented.
+
+        Args:
+            model: One of `replicas`, in eval mode.
+            rows: Columns, of which "x" holds the images.
+
+        Returns:
+            Logits (rows, classes), of all classes.
+        """
         return self.logits(model, self.normalise(rows["x"]), rows)
 
     # -- What is refused -----------------------------------------------------------------------------------------
 
     def check(self, x: Tensor, y: Tensor) -> None:
-        """Refuses a batch that this learner cannot learn from."""
-        if not isinstance(x, Tensor) or not isinstance(y, Tensor):
-            raise BadBatch(f"images and labels must be tensors, not {type(x).__name__} and {type(y).__name__}")
-        self.check_images(x)
-        if len(x) == 0:
-            raise BadBatch("a batch must hold one image at least")
-        if y.dtype != torch.int64 or y.shape != x.shape[:1]:
-            raise BadBatch(f"labels must be {len(x)} int64 values, not {tuple(y.shape)} of {y.dtype}")
-        if y.min() < 0 or y.max() >= len(self.spec.classes):
-            raise BadBatch(f"labels must lie in 0 to {len(self.spec.classes) - 1}, not {y.min()} to {y.max()}")
-        if x.is_floating_point() and not x.isfinite().all():
-            raise BadBatch("images must be finite: this batch holds NaN or infinity")
+        """Raise BadBatch if this learner cannot learn from a batch.
+
+        Args:
+            x: Images.
+            y: Their labels.
+        """
+        learner_checks.check_batch(self.spec, x, y)
 
     def check_images(self, x: Tensor) -> None:
-        """Refuses images that this learner would not understand."""
-        if not isinstance(x, Tensor):
-            raise BadBatch(f"images must be a tensor, not {type(x).__name__}")
-        if x.dtype != self.spec.dtype:
-            raise BadBatch(f"images must be {self.spec.dtype}, not {x.dtype}")
-        if x.dim() != 4 or x.shape[1:] != self.spec.shape:
-            raise BadBatch(
-                f"images must have shape (batch, {', '.join(map(str, self.spec.shape))}), not {tuple(x.shape)}"
-            )
+        """Raise BadBatch if images do not fit the spec.
+
+        Args:
+            x: Images.
+        """
+        learner_checks.check_images(self.spec, x)
 
     def check_tasks(self, count: int) -> None:
-        """Refuses a stream of so many tasks."""
+        """Raise BadRequest if this method cannot learn from a stream of so many tasks.
+
+        Args:
+            count: Tasks of the stream.
+        """
         require(self.tasks in (None, count), "tasks", f"{self.tasks} with this method", count)
 
     def check_maps(self) -> None:
-        """Refuses or warns where the last map says nothing."""
+        """Warn if the last map is so small that fusion does nothing; raise BadRequest if scores need more than it."""
         if self.debias is None or not self.debias.attention_pass:
             return
         with evaluating(self.model):
             last = self.model.features(torch.zeros(1, *self.spec.shape, device=self.device)).map
         check_last_map(self.debias.config, last.shape[-2:].numel(), self.model.finer)
 
-    # -- State -----------------------------------------------------------------------------------------------------
+    # -- Settings and state --------------------------------------------------------------------------------------
+
+    @classmethod
+    def presets(cls, stream: dict[str, Any]) -> dict[str, Any]:
+        """Give the options that hold until the user sets others: the stream's win over the method's.
+
+        Args:
+            stream: The options that suit the stream.
+
+        Returns:
+            Values by option.
+        """
+        return cls.preset | stream
 
     def columns(self) -> Rows:
-        """What the memory keeps of a sample, as an example row."""
+        """Describe what the memory keeps of a sample: an example row by column."""
         return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
 
     def make_optimizer(self, weights: list[nn.Parameter]) -> Fused:
-        """The optimiser with all of its state, before the first step."""
+        """Make the optimiser, with all of its state before the first step.
+
+        Args:
+            weights: What is trained.
+
+        Returns:
+            An optimiser of `droptop.optim`.
+        """
         return SGD(weights, self.config.lr, self.config.momentum, self.config.weight_decay)
 
     def report(self) -> dict[str, Any]:
-        """Figures of a method's own for the results, after every task."""
+        """Give figures of the method for metrics.jsonl, at the end of each task."""
         return {}
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Everything that the next step depends on, by name."""
+        """Return everything that the next step depends on.
+
+        Returns:
+            The learner's tensors by name: not copies, except for small ones such as counts.
+        """
         return learner_state.gather(self)
 
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
+        """Copy a state into the learner, which then goes on exactly as the one it was taken from.
+
+        Args:
+            tensors: What `state_dict` gave.
+
+        Raises:
+            BadCheckpoint: If the state does not fit this learner.
+        """
         learner_state.restore(self, tensors)

@@ -1,4 +1,4 @@
-"""Where a learner looks: Eq. 4 of its maps, without a trace in the learner."""
+"""The attention of a learner to images: the scores of Eq. 4, computed without changing the learner."""
 
 import torch
 from torch import Tensor
@@ -10,10 +10,10 @@ from droptop.nets import evaluating, last_map, untracked
 
 @torch.no_grad()
 def attention_of(learner: Learner, images: Tensor, predicting: bool = False) -> Tensor:
-    """Return attention (N, h, w): the scores that the learner's own debiasing layer gives the cells of images.
+    """Return the attention (N, h, w) to images: the scores that the learner's debiasing layer gives their cells.
 
-    BatchNorm goes by these images, as in training, or where `predicting` by its running statistics, which make an
-    image's attention the same whatever it is shown beside. Where no layer scores cells, Eq. 4 does.
+    BatchNorm normalises by these images, as in training; where `predicting`, by its running statistics, so that the
+    attention to an image does not depend on the others. A learner without scores of its own is given those of Eq. 4.
     """
     model, debias = learner.model, learner.debias
     layer = debias if debias is not None and debias.attention_pass is not None else None

@@ -12,11 +12,11 @@ from droptop.errors import BadCheckpoint
 if TYPE_CHECKING:
     from droptop.learner import Learner
 
-BASE = {"mean", "std", "seen", "frozen", "finite"}  # of every learner: they never change, or are looked after by name
+BASE = {"mean", "std", "seen", "frozen", "finite"}  # of every learner: constants, and what `gather` names itself
 
 
 def digest(weights: Iterable[Tensor]) -> Tensor | None:
-    """What weights that are not trained are known by, instead of being saved: their SHA-256; None without any."""
+    """Return the SHA-256 of frozen weights, which stands for them in a state; None where there are none."""
     total, frozen = hashlib.sha256(), list(weights)
     for weight in frozen:
         total.update(weight.detach().cpu().contiguous().numpy())  # type: ignore[arg-type]
@@ -24,7 +24,7 @@ def digest(weights: Iterable[Tensor]) -> Tensor | None:
 
 
 def method_tensors(learner: "Learner") -> dict[str, Tensor]:
-    """Tensors that a method keeps as attributes, beyond those of every learner; one that is no state begins with _."""
+    """Return the tensors that a method keeps as attributes of its own, except those whose names begin with _."""
     return {
         name: value
         for name, value in vars(learner).items()
@@ -33,7 +33,7 @@ def method_tensors(learner: "Learner") -> dict[str, Tensor]:
 
 
 def gather(learner: "Learner") -> dict[str, Tensor]:
-    """The learner's own tensors, not copies of them."""
+    """Return the state of a learner: its tensors themselves by name, with copies of clock and generator states."""
     frozen = {name for name, _ in learner.models.named_parameters()} - learner.weights.keys()
     state = {name: value for name, value in learner.models.state_dict().items() if name not in frozen}
     state |= {"seen": learner.seen} if learner.frozen is None else {"seen": learner.seen, "frozen": learner.frozen}
@@ -48,7 +48,10 @@ def gather(learner: "Learner") -> dict[str, Tensor]:
 
 
 def restore(learner: "Learner", state: dict[str, Tensor]) -> None:
-    """Copies a state into the learner's tensors, which stay where they are: graphs that were captured go on to hold."""
+    """Copy a state into a learner; raise BadCheckpoint if it does not fit.
+
+    The learner's tensors stay at their addresses, so that CUDA graphs captured before remain valid.
+    """
     now = gather(learner)
     if wrong := sorted(now.keys() ^ state.keys()) or [n for n in now if now[n].shape != state[n].shape]:
         raise BadCheckpoint(f"this state is of another learner: {', '.join(wrong[:5])}")

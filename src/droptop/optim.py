@@ -1,8 +1,8 @@
 """SGD and Adam by torch's fused kernels: the same bits as torch.optim.SGD(fused=True) and torch.optim.Adam(fused=True).
 
-To make an optimiser of torch's own imports all of torch.compile, which takes two seconds in every process. What a
-learner needs of one is little: `state` by weight, `param_groups` for its learning rate, `zero_grad`, `step`, and
-`found_inf`, by which a step is skipped on the device, where nobody has to wait for it.
+Making one of torch's own optimisers imports all of torch.compile, which takes two seconds in every process. A learner
+needs little of an optimiser: `state` by weight, `param_groups` for its learning rate, `zero_grad`, `step`, and
+`found_inf`, which skips a step on the device, so that the host need not wait.
 """
 
 from collections.abc import Sequence
@@ -13,45 +13,52 @@ from torch import Tensor, nn
 
 
 class Fused:
+    """An optimiser that has all of its state before the first step, and can skip a step on the device."""
+
     def __init__(self, weights: Sequence[nn.Parameter], lr: float, weight_decay: float) -> None:
         self.param_groups: list[dict[str, Any]] = [{"params": list(weights), "lr": lr}]
         self.weight_decay = weight_decay
-        self.state = {weight: self.beginning(weight) for weight in weights}
-        self.found_inf: Tensor | None = None  # 1 where the step is to be skipped
+        self.state = {weight: self.initial_state(weight) for weight in weights}
+        self.found_inf: Tensor | None = None  # 1 to skip the step; torch's kernels know it by this name
 
     def zero_grad(self) -> None:
+        """Forget all gradients."""
         for weight in self.state:
             weight.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """A step of the weights that have a gradient, in one call a kind of number."""
-        kinds: dict[torch.dtype, dict[nn.Parameter, Tensor]] = {}
+        """Update the weights that have a gradient, with one kernel call per dtype."""
+        by_dtype: dict[torch.dtype, dict[nn.Parameter, Tensor]] = {}
         for weight in self.state:
             if weight.grad is not None:
-                kinds.setdefault(weight.dtype, {})[weight] = weight.grad
-        for gradients in kinds.values():
+                by_dtype.setdefault(weight.dtype, {})[weight] = weight.grad
+        for gradients in by_dtype.values():
             self.advance(gradients)
 
-    def beginning(self, weight: Tensor) -> dict[str, Tensor]:
-        """A weight's state before the first step."""
+    def initial_state(self, weight: Tensor) -> dict[str, Tensor]:
+        """Return the state of a weight before the first step."""
         raise NotImplementedError
 
     def advance(self, gradients: dict[nn.Parameter, Tensor]) -> None:
+        """Update weights of one dtype, given with their gradients."""
         raise NotImplementedError
 
     def states(self, name: str, weights: dict[nn.Parameter, Tensor]) -> list[Tensor]:
+        """Return one part of the state of these weights, in their order."""
         return [self.state[weight][name] for weight in weights]
 
 
 class SGD(Fused):
+    """Stochastic gradient descent with momentum and weight decay, as torch.optim.SGD has them."""
+
     def __init__(
         self, weights: Sequence[nn.Parameter], lr: float, momentum: float = 0.0, weight_decay: float = 0.0
     ) -> None:
         self.momentum = momentum
         super().__init__(weights, lr, weight_decay)
 
-    def beginning(self, weight: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, weight: Tensor) -> dict[str, Tensor]:
         return {"momentum_buffer": torch.zeros_like(weight)} if self.momentum else {}
 
     def advance(self, gradients: dict[nn.Parameter, Tensor]) -> None:
@@ -72,6 +79,8 @@ class SGD(Fused):
 
 
 class Adam(Fused):
+    """Adam (Kingma and Ba, 2015) with L2 weight decay, as torch.optim.Adam has it."""
+
     def __init__(
         self,
         weights: Sequence[nn.Parameter],
@@ -83,7 +92,7 @@ class Adam(Fused):
         self.betas, self.eps = betas, eps
         super().__init__(weights, lr, weight_decay)
 
-    def beginning(self, weight: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, weight: Tensor) -> dict[str, Tensor]:
         return {
             "step": torch.zeros((), device=weight.device),
             "exp_avg": torch.zeros_like(weight),
@@ -109,5 +118,5 @@ class Adam(Fused):
             maximize=False,
             found_inf=self.found_inf,
         )
-        if self.found_inf is not None:
+        if self.found_inf is not None:  # a skipped step is not counted
             torch._foreach_sub_(steps, [self.found_inf] * len(steps))
