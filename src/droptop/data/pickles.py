@@ -1,25 +1,21 @@
-"""CIFAR's files are pickles, and a pickle is a program. This reads them without running anything.
-
-A pickle is a list of instructions to a small stack machine, and `pickle.load` is dangerous because some of them call
-what the file names. Here is the machine with the instructions that CIFAR's files have (protocol 2, as python 2 and
-python 3 write it) and no others. None of them calls anything: the four names that numpy arrays are made of become
-marks on the stack, and where the file wants them called, what such a call would give is worked out here. So there is
-no list of forbidden things to keep up to date.
+"""CIFAR's files are pickles, and a pickle is a program: this reads them without running what they name.
 
     load(path) -> {"data": uint8 array, "labels": [6, 9, ...], ...}
 
-Memory stays in proportion to the file: a number of instructions at most, no array larger than its bytes, no string
-encoded twice over. (Python's own, in C, allots its memo by the largest number in it: a file of 9 bytes can ask
-for all the memory there is.)
+A pickle is a list of instructions to a small stack machine. Here is Python's own machine (the one written in Python),
+cut down to the instructions of CIFAR's files (protocol 2, as python 2 and python 3 write it). The names that a numpy
+array needs become marks on the stack, and what calling them would give is worked out here: nothing that a file names is
+ever called. Time and memory stay in proportion to the file.
+
+Python's fast unpickler with a list of allowed names would be ten lines, but takes 4 GiB for a file of 9 bytes, and
+forever for one of 506. Checksums would refuse CIFAR with other labels, or written anew by python 3.
 """
 
 import math
-import struct
+import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -27,19 +23,17 @@ import numpy as np
 from droptop.errors import BadRequest
 
 LARGEST_FILE = 1 << 29  # bytes; CIFAR-100's training file has about 155 million, written by python 3 about 222
-MOST_INSTRUCTIONS = 2_000_000  # the same file has about 200,000: two labels and a name for each of 50,000 images
-LONGEST_NAME = 100
-MOST_DIMENSIONS = 8
+MOST_READS = 2_000_000  # the same file takes about 450,000: two labels and a name for each of 50,000 images
+INSTRUCTIONS = b"\x80(.N\x88\x89KMJ\x8aGUTX]})\x85\x86\x87tqrhjaesucRb"
 NUMBERS = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")  # numpy's names of them
-PLAIN = (NoneType, bool, int, float, str, bytes, list)  # what a list may hold; the dictionary also holds arrays
 
 
 class Refused(Exception):
-    """What is wrong with a file."""
+    """A file holds what no CIFAR file does."""
 
 
 class Name(Enum):
-    """What a file may name; none of it is ever called."""
+    """List what a file may name."""
 
     RECONSTRUCT = "_reconstruct"
     ARRAY = "ndarray"
@@ -48,230 +42,130 @@ class Name(Enum):
 
 
 NAMES = {
-    b"numpy.core.multiarray _reconstruct": Name.RECONSTRUCT,
-    b"numpy._core.multiarray _reconstruct": Name.RECONSTRUCT,
-    b"numpy ndarray": Name.ARRAY,
-    b"numpy dtype": Name.DTYPE,
-    b"_codecs encode": Name.ENCODE,
+    "numpy.core.multiarray._reconstruct": Name.RECONSTRUCT,
+    "numpy._core.multiarray._reconstruct": Name.RECONSTRUCT,
+    "numpy.ndarray": Name.ARRAY,
+    "numpy.dtype": Name.DTYPE,
+    "_codecs.encode": Name.ENCODE,
 }
 
 
-@dataclass
-class Dtype:
-    """A number's type as it is put together: first its kind, then its byte order."""
-
-    kind: str
-    value: np.dtype[Any] | None = None
-
-
-@dataclass
-class Array:
-    """An array as it is put together: first a promise, then the numbers."""
-
-    value: np.ndarray | None = None
-
-
 def load(path: Path) -> dict[str, Any]:
-    """The dictionary in a CIFAR file, its keys as strings, its arrays read-only; or `BadRequest` and what is wrong."""
+    """Return the dictionary in a CIFAR file, its keys as strings, its arrays read-only; refuse any other file."""
     try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
+        if (size := path.stat().st_size) > LARGEST_FILE:
             raise BadRequest(f"{path} is no CIFAR file: it has {size:,} bytes")
-        data = path.read_bytes()
+        file = Bytes(path.read_bytes())
     except OSError as error:
         raise BadRequest(f"{path}: {error.strerror}") from None
-    machine = Machine(data)
     try:
-        return machine.run()
-    except (Refused, IndexError, KeyError, ValueError) as error:
-        known: dict[type[Exception], str] = {
-            IndexError: "it takes from an empty stack",
-            KeyError: "it recalls what it never stored",
-        }
-        reason = known.get(type(error), str(error))
-        raise BadRequest(f"{path} is no CIFAR file, or a damaged one: {reason}, at byte {machine.at:,}") from None
+        machine = Machine(file)
+        record = machine.load()
+        if type(record) is not dict or machine.stack or machine.metastack or file.at != len(file.data):
+            raise Refused("it does not hold one dictionary and nothing else")
+    except Exception as error:  # a damaged file may make the machine fail in any way
+        unknown = isinstance(error, KeyError)  # no such instruction
+        reason = f"instruction {bytes(error.args)!r} is not one that CIFAR's files have" if unknown else error
+        raise BadRequest(f"{path} is no CIFAR file, or a damaged one: {reason}, at byte {file.at:,}") from None
+    return {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in record.items()}
 
 
-class Machine:
+class Bytes:
+    """A file in memory, which is read a limited number of times and never beyond its end."""
+
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-        self.stack: list[Any] = []
-        self.below: list[list[Any]] = []  # what lay on the stack when each mark was set; nothing reaches under a mark
-        self.memo: dict[int, Any] = {}
-        self.to_encode = len(data)  # characters: more cannot be in the file without one of them encoded twice
+        self.data, self.at, self.reads = data, 0, 0
 
-    def run(self) -> dict[str, Any]:
-        for _ in range(MOST_INSTRUCTIONS):
-            code = self.take(1)
-            if code == b".":
-                return self.result()
-            if code in GIVES:
-                value = GIVES[code](self)  # which may put another stack in place
-                self.stack.append(value)
-            elif code in DOES:
-                DOES[code](self)
-            else:
-                raise Refused(f"instruction {code!r} is not one that CIFAR's files have")
-        raise Refused(f"more than {MOST_INSTRUCTIONS:,} instructions")
-
-    def result(self) -> dict[str, Any]:
-        """What was put together: one dictionary, and nothing after it in the file."""
-        if len(self.stack) != 1 or self.below or type(self.stack[0]) is not dict:
-            raise Refused("it does not hold one dictionary")
-        if self.at != len(self.data):
-            raise Refused("more bytes follow its end")
-        record = {}
-        for key, value in self.stack[0].items():
-            if isinstance(value, Array):
-                if value.value is None:
-                    raise Refused("an array without numbers")
-                value = value.value
-            record[key.decode("latin1") if isinstance(key, bytes) else key] = value
-        return record
-
-    # -- The file's bytes ---------------------------------------------------------------------------------------------
-
-    def take(self, count: int) -> bytes:
+    def read(self, count: int) -> bytes:
+        self.reads += 1
+        if self.reads > MOST_READS:
+            raise Refused(f"it takes more than {MOST_READS:,} reads")
         piece = self.data[self.at : self.at + count]
         if len(piece) < count:
             raise Refused(f"it ends where {count:,} bytes should follow")
         self.at += count
         return piece
 
-    def number(self, count: int, signed: bool = False) -> int:
-        return int.from_bytes(self.take(count), "little", signed=signed)
-
-    def line(self) -> bytes:
-        end = self.data.find(b"\n", self.at, self.at + LONGEST_NAME)
+    def readline(self) -> bytes:
+        end = self.data.find(b"\n", self.at, self.at + 100)
         if end < 0:
             raise Refused("a name without an end")
-        return self.take(end + 1 - self.at)[:-1]
+        return self.read(end + 1 - self.at)
 
-    # -- Instructions that give a value -------------------------------------------------------------------------------
 
-    def name(self) -> Name:
-        name = self.line() + b" " + self.line()
-        if name not in NAMES:
-            raise Refused(f"it asks for {name.decode('latin1').replace(' ', '.')!r}, which no data needs")
-        return NAMES[name]
+class Machine(pickle._Unpickler):
+    """Python's stack machine with the instructions that CIFAR's files have, and no names but those of an array."""
 
-    def tuple_of(self, count: int) -> tuple[Any, ...]:
-        return tuple([self.stack.pop() for _ in range(count)][::-1])
+    read: Callable[[int], bytes]
+    stack: list[Any]
+    metastack: list[list[Any]]  # what lies below each open mark
+    pop_mark: Callable[[], list[Any]]
 
-    def marked(self) -> list[Any]:
-        """What was put on the stack since the last mark."""
-        items, self.stack = self.stack, self.below.pop()
-        return items
+    def __init__(self, file: Bytes) -> None:
+        super().__init__(file, encoding="bytes")
+        self.allowance = 2 * len(file.data)  # bytes: each may be encoded once, and once be part of an array
 
-    def call(self) -> bytes | Array | Dtype:
-        """What a call would give: bytes from latin1 text, the promise of an array, or a type of number."""
+    def spend(self, count: int) -> None:
+        """Refuse a small file that asks for much memory with one piece of it, again and again."""
+        self.allowance -= count
+        if self.allowance < 0:
+            raise Refused("it uses the same bytes again and again")
+
+    def load_proto(self) -> None:
+        if (number := self.read(1)[0]) != 2:
+            raise Refused(f"pickle protocol {number} instead of 2")
+
+    def find_class(self, module: str, name: str) -> Name:
+        if (known := NAMES.get(f"{module}.{name}")) is None:
+            raise Refused(f"it asks for {f'{module}.{name}'!r}, which no data needs")
+        return known
+
+    def load_reduce(self) -> None:
+        """Put what a call would return: bytes from latin1 text, an array without numbers yet, or a type of number."""
         arguments, name = self.stack.pop(), self.stack.pop()
         match name, arguments:
             case Name.ENCODE, (str(text), "latin1"):
-                self.to_encode -= len(text)
-                if self.to_encode < 0:
-                    raise Refused("it encodes the same text again and again")
-                return text.encode("latin1")
+                self.spend(len(text))
+                self.stack.append(text.encode("latin1"))
             case Name.RECONSTRUCT, (Name.ARRAY, (0,), "b" | b"b"):
-                return Array()
-            case Name.DTYPE, (str() | bytes() as kind, bool() | 0 | 1, bool() | 0 | 1) if text_of(kind) in NUMBERS:
-                return Dtype(text_of(kind))
-        raise Refused("a call that no array of numbers needs")
+                self.stack.append(np.empty(0, np.int8))
+            case Name.DTYPE, (str() | bytes() as kind, bool() | 0 | 1, bool() | 0 | 1) if as_text(kind) in NUMBERS:
+                self.stack.append(np.dtype("<" + as_text(kind)))
+            case _:
+                raise Refused("a call that no array of numbers needs")
 
-    # -- Instructions that change one ---------------------------------------------------------------------------------
-
-    def protocol(self) -> None:
-        if (number := self.number(1)) != 2:
-            raise Refused(f"pickle protocol {number} instead of 2")
-
-    def mark(self) -> None:
-        self.below.append(self.stack)
-        self.stack = []
-
-    def extend(self, items: list[Any]) -> None:
-        if type(self.stack[-1]) is not list:
-            raise Refused("it appends to what is no list")
-        admit(items, PLAIN)
-        self.stack[-1].extend(items)
-
-    def update(self, items: list[Any]) -> None:
-        keys, values = items[::2], items[1::2]
-        if type(self.stack[-1]) is not dict or len(keys) != len(values):
-            raise Refused("it sets an item of what is no dictionary")
-        if not all(isinstance(key, str | bytes) for key in keys):
-            raise Refused("a key that is no text")
-        admit(values, (*PLAIN, Array))
-        self.stack[-1].update(zip(keys, values))
-
-    def build(self) -> None:
-        """Completes a type of number or an array with the state that follows it."""
+    def load_build(self) -> None:
+        """Fill an array with the numbers that follow it; a type of number is complete without its byte order."""
         state = self.stack.pop()
         match self.stack[-1], state:
-            case Dtype() as dtype, (3, "|" | "<" | ">" | b"|" | b"<" | b">" as order, None, None, None, -1, -1, 0):
-                dtype.value = np.dtype(text_of(order) + dtype.kind)
-            case Array() as array, (
-                1,
-                tuple() as shape,
-                Dtype(value=np.dtype() as numpy_dtype),
-                bool() | 0 | 1 as fortran,
-                bytes() as numbers,
-            ):
-                array.value = numbers_of(shape, numpy_dtype, bool(fortran), numbers)
+            case np.dtype(), (3, "|" | "<" | b"|" | b"<", None, None, None, -1, -1, 0):
+                pass
+            case np.ndarray() as array, (1, tuple(shape), np.dtype() as dtype, bool() | 0 | 1, bytes(data)):
+                if len(shape) > 8 or not all(type(side) is int and 0 < side < LARGEST_FILE for side in shape):
+                    raise Refused("a shape that no array has")
+                if math.prod(shape) * dtype.itemsize != len(data):
+                    raise Refused(f"an array of {' x '.join(map(str, shape))} with {len(data):,} bytes")
+                self.spend(len(data))
+                array.__setstate__(state)
+                array.flags.writeable = False  # it shares the bytes' memory
             case _:
                 raise Refused("a state that no array of numbers has")
 
+    def load_setitem(self) -> None:
+        self.put([self.stack.pop(-2), self.stack.pop()])
 
-def admit(values: list[Any], kinds: tuple[type, ...]) -> None:
-    """Keeps what is only good for making arrays, and whatever CIFAR's files do not have, out of what they hold."""
-    if odd := {type(value) for value in values}.difference(kinds):
-        raise Refused(f"it holds a value of type {odd.pop().__name__}, which CIFAR's files do not")
+    def load_setitems(self) -> None:
+        self.put(self.pop_mark())
+
+    def put(self, items: list[Any]) -> None:
+        """Put keys and values in a dictionary; refuse keys other than text: nested tuples take forever to hash."""
+        if not all(isinstance(key, str | bytes) for key in items[::2]):
+            raise Refused("a key that is no text")
+        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
 
 
-def text_of(text: str | bytes) -> str:
+def as_text(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("latin1")
 
 
-def numbers_of(shape: tuple[Any, ...], dtype: np.dtype[Any], fortran: bool, numbers: bytes) -> np.ndarray:
-    """The array that bytes stand for, without a copy of them."""
-    if len(shape) > MOST_DIMENSIONS or not all(type(side) is int and 0 < side < LARGEST_FILE for side in shape):
-        raise Refused("a shape that no array has")
-    if math.prod(shape) * dtype.itemsize != len(numbers):
-        raise Refused(f"an array of {' x '.join(map(str, shape))} with {len(numbers):,} bytes")
-    return np.frombuffer(numbers, dtype).reshape(shape, order="F" if fortran else "C")
-
-
-GIVES: dict[bytes, Callable[[Machine], Any]] = {
-    b"N": lambda m: None,
-    b"\x88": lambda m: True,
-    b"\x89": lambda m: False,
-    b"K": lambda m: m.number(1),
-    b"M": lambda m: m.number(2),
-    b"J": lambda m: m.number(4, signed=True),
-    b"\x8a": lambda m: m.number(m.number(1), signed=True),
-    b"G": lambda m: struct.unpack(">d", m.take(8))[0],
-    b"U": lambda m: m.take(m.number(1)),  # python 2's text, which is bytes
-    b"T": lambda m: m.take(m.number(4)),
-    b"X": lambda m: m.take(m.number(4)).decode(),
-    b"]": lambda m: [],
-    b"}": lambda m: {},
-    b")": lambda m: (),
-    b"\x85": lambda m: m.tuple_of(1),
-    b"\x86": lambda m: m.tuple_of(2),
-    b"\x87": lambda m: m.tuple_of(3),
-    b"t": lambda m: tuple(m.marked()),
-    b"h": lambda m: m.memo[m.number(1)],
-    b"j": lambda m: m.memo[m.number(4)],
-    b"c": Machine.name,
-    b"R": Machine.call,
-}
-DOES: dict[bytes, Callable[[Machine], None]] = {
-    b"\x80": Machine.protocol,
-    b"(": Machine.mark,
-    b"q": lambda m: m.memo.__setitem__(m.number(1), m.stack[-1]),
-    b"r": lambda m: m.memo.__setitem__(m.number(4), m.stack[-1]),
-    b"a": lambda m: m.extend([m.stack.pop()]),
-    b"s": lambda m: m.update(list(m.tuple_of(2))),
-    b"e": lambda m: m.extend(m.marked()),
-    b"u": lambda m: m.update(m.marked()),
-    b"b": Machine.build,
-}
+Machine.dispatch = {code: getattr(Machine, pickle._Unpickler.dispatch[code].__name__) for code in INSTRUCTIONS}
