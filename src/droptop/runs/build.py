@@ -1,4 +1,4 @@
-"""From names and options to a stream and a learner."""
+"""Build a stream and a learner from names and options."""
 
 import dataclasses
 from typing import Any
@@ -16,6 +16,7 @@ from droptop.types import Spec
 
 
 def build_stream(config: Config, seed: int) -> Stream:
+    """Return the stream of a configuration for one seed; raise BadRequest if this machine cannot run it."""
     options = config.options
     options.check_machine()
     return find(options.data).build(config.stream, seed, options.limit, options.root)
@@ -24,12 +25,16 @@ def build_stream(config: Config, seed: int) -> Stream:
 def build_learner(
     config: Config, stream: Stream | Spec, seed: int, model: nets.Backbone | None = None, device: str | None = None
 ) -> Learner:
-    """A learner for a stream or, where nobody knows of tasks, for images of some spec; elsewhere if told."""
+    """Return a learner for a stream or, without tasks, for images of a spec; raise BadRequest if it cannot be had here.
+
+    It has the configuration's net unless it is given a `model`, and lives on the configuration's device unless it is
+    given another `device`.
+    """
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
     options.check_machine()
     if model is None:
         model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
-    if isinstance(config.net, nets.ViTConfig):  # pretrained weights know pixels as they were normalised for them
+    if isinstance(config.net, nets.ViTConfig):  # pretrained weights expect the pixels they were trained on
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
     method = methods.find(options.method)
     learner = method(model, spec, config.learner, config.droptop, seed=seed, device=device or options.device)
@@ -41,11 +46,23 @@ def build_learner(
 
 
 def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
-    """A stream by name: `make_stream("fashion-sticker", seed=1, correlation=0.9)`."""
-    own = [path for path in flatten(configure(data)) if path.startswith("stream.") or path in ("limit", "root")]
+    """Return a stream by name: `make_stream("fashion-sticker", seed=1, correlation=0.9)`.
+
+    Args:
+        data: Name of the stream.
+        seed: Seed of its order and of whatever else it draws.
+        **options: Options of the stream, and `limit` and `root`.
+
+    Returns:
+        The stream, with its test sets.
+
+    Raises:
+        BadRequest: If the name or an option is not known, or the data are not on this machine.
+    """
+    known = [path for path in flatten(configure(data)) if path.startswith("stream.") or path in ("limit", "root")]
     for name in options:
-        if not ending_in(name, own):  # the net's and the learner's would say nothing here
-            short = [path.rpartition(".")[2] for path in own]
+        if not ending_in(name, known):  # options of the net or the learner would have no effect here
+            short = [path.rpartition(".")[2] for path in known]
             raise BadRequest(f"stream {data} has no option {name}; it has {', '.join(short)}{meant(name, short)}")
     return build_stream(configure(data, **options), seed)
 
@@ -63,28 +80,41 @@ def make_learner(
     channels_last: bool | None = None,
     **options: Any,
 ) -> Learner:
-    """A learner by name, for a stream, built in or your own, or for images of a spec alone: `make_learner("er", stream,
-    debias="none", lr=0.1)`.
+    """Return a learner by name: `make_learner("er", stream, debias="none", lr=0.1)`.
 
-    It has a ResNet-18 unless it is given a `model`, which it then trains from the weights that the model has. `first`
-    and `last` name the submodules that give the first map and the last one, `grid` and `channels_last` say how these
-    lie, all as `droptop.attach` takes them.
+    Args:
+        method: Name of the learner, or a Python file that defines one.
+        stream: The stream it will learn, droptop's or your own; or a Spec, to learn without tasks.
+        debias: Name of the debiasing, or "none".
+        seed: Seed of its weights and of everything it draws.
+        model: Your own model, trained from the weights it has; without one, a ResNet-18 is built.
+        first: Name of the model's submodule that gives the first map, as `droptop.attach` takes it.
+        last: Name of the submodule that gives the last map.
+        grid: Height and width of the maps, where their shape does not say.
+        channels_last: Whether the maps have their channels last, where their shape does not say.
+        **options: Options of the net, the learner and the debiasing, by name or path.
+
+    Returns:
+        The learner, on the device that the options name.
+
+    Raises:
+        BadRequest: If a name, an option or the model does not fit.
     """
     if not isinstance(stream, Stream | Spec):
         raise BadRequest(f"a learner is made for a stream, as make_stream gives one, or for a Spec, not for {stream!r}")
     name = stream.name if isinstance(stream, Stream) else "your own"
-    config = configure(name, method, debias, stream_kind=kind_of(stream), **options)
+    config = configure(name, method, debias, stream_kind=stream_kind_of(stream), **options)
     if model is None:
         require(first is None and last is None, "model", "the model that first and last name the submodules of", model)
         return build_learner(config, stream, seed)
-    check_own(config, options)
+    check_model_options(config, options)
     spec = stream.spec if isinstance(stream, Stream) else stream
-    own = nets.adapt(model, first, last, MapLayout(grid, channels_last), spec.shape, len(spec.classes))
-    return build_learner(config, stream, seed, own)
+    backbone = nets.adapt(model, first, last, MapLayout(grid, channels_last), spec.shape, len(spec.classes))
+    return build_learner(config, stream, seed, backbone)
 
 
-def check_own(config: Config, options: dict[str, Any]) -> None:
-    """Refuses what cannot be asked of a model of one's own."""
+def check_model_options(config: Config, options: dict[str, Any]) -> None:
+    """Raise BadRequest if a user's own model goes with neither the method nor one of the options set."""
     if isinstance(config.net, nets.ViTConfig):
         raise BadRequest(f"--method {config.options.method} takes a ViT by --weights, not a model")
     paths = [resolve(name, config) for name in options]
@@ -95,16 +125,16 @@ def check_own(config: Config, options: dict[str, Any]) -> None:
             )
 
 
-def kind_of(stream: Stream | Spec) -> StreamKind:
-    """How a stream is learned from: as the built-in of its name is or, with a name of its own or none, by the
-    defaults."""
+def stream_kind_of(stream: Stream | Spec) -> StreamKind:
+    """Return the kind of a stream, by its name; a kind with the defaults for a Spec or a name that is not known."""
     if isinstance(stream, Spec):
-        return StreamKind(no_stream, StreamConfig, {}, "images of a spec")
+        return StreamKind(refuse_spec, StreamConfig, {}, "images of a spec")
     try:
         return find(stream.name)
     except BadRequest:
         return StreamKind(lambda *_: stream, type(stream.config), {}, "your own")
 
 
-def no_stream(*_: Any) -> Stream:
+def refuse_spec(*_: Any) -> Stream:
+    """Raise BadRequest: a spec has no images to make a stream of."""
     raise BadRequest("a spec alone is no stream")

@@ -1,10 +1,10 @@
-"""Checkpoints that survive being killed at any moment, and say so when they are damaged.
+"""Checkpoints: written so that a kill at any moment leaves the one before it, and checked byte by byte when read.
 
     NAME.safetensors   the tensors
-    NAME.json          their SHA-256, whatever else must be known, and a SHA-256 of its own
+    NAME.json          the header: the tensors' SHA-256, what else a reader must know, and a SHA-256 of the header
 
-Both are written beside their place, synced and renamed, the header last: a checkpoint exists once its header does.
-Loading checks every byte. There is no pickle anywhere.
+Both are written under another name, synced and renamed, the header last: a checkpoint exists once its header does.
+There is no pickle anywhere.
 """
 
 import hashlib
@@ -24,12 +24,15 @@ KEPT = 2  # the newest and the one before it
 
 
 def _seal(header: dict[str, Any]) -> str:
+    """Return the SHA-256 by which a header shows that it is whole."""
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    """Writes checkpoint `name` and removes those before the previous one, and any of a later step: a resume that
-    went back behind them found them damaged."""
+    """Write a checkpoint; keep the one before it and remove all others.
+
+    Later ones are removed too: a resume that went back behind them has found them damaged.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     write_atomic(folder / f"{name}.safetensors", data)
@@ -39,13 +42,13 @@ def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, 
     for stale in later + newest_first(folder)[len(later) + KEPT :]:
         stale.unlink()
     whole = {path.stem for path in newest_first(folder)}
-    for path in folder.iterdir():  # tensors without a header, and what a kill left half written
+    for path in folder.iterdir():  # tensors without a header, and files that a kill left half written
         if path.suffix == ".part" or (path.suffix == ".safetensors" and path.stem not in whole):
             path.unlink()
 
 
 def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and what was said about them, or `BadCheckpoint` with the file and what is wrong with it."""
+    """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
     try:
         header = json.loads(header_path.read_bytes())
         seal = header.pop("seal")
@@ -66,9 +69,10 @@ def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def newest_first(folder: Path) -> list[Path]:
-    """The headers in a folder; names sort by step."""
+    """Return the headers in a folder, the last step first."""
     return sorted(folder.glob("step-*.json"), reverse=True)
 
 
 def step_name(step: int) -> str:
+    """Return the name of what is written after a step; names sort as steps do."""
     return f"step-{step:09d}"

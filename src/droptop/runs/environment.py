@@ -1,4 +1,4 @@
-"""What a run's bits depend on besides its configuration: versions, machine, device, threads, commit."""
+"""The environment of a run, on which its bits depend besides its configuration: versions, machine, device, threads."""
 
 import os
 import platform
@@ -15,9 +15,9 @@ from droptop import __version__
 
 @lru_cache
 def environment(device: str, threads: int) -> dict[str, Any]:
-    """Return what a run's bits depend on besides its configuration."""
+    """Return the versions, machine, device, threads and commit of this process, as environment.json has them."""
 
-    def installed(name: str) -> str | None:
+    def installed_version(name: str) -> str | None:
         try:
             return version(name)
         except PackageNotFoundError:
@@ -31,17 +31,17 @@ def environment(device: str, threads: int) -> dict[str, Any]:
     except (OSError, subprocess.TimeoutExpired):
         commit = None
     if device == "cpu":
-        name: str | None = cpu_name()
+        device_name: str | None = cpu_name()
     else:  # None where a study is read or begun on a machine without the GPUs that it runs on
-        name = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+        device_name = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    packages = ("torch", "numpy", "scipy", "safetensors")
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
-        "versions": {"droptop": __version__}
-        | {name: installed(name) for name in ("torch", "numpy", "scipy", "safetensors")},
+        "versions": {"droptop": __version__} | {name: installed_version(name) for name in packages},
         "device": device,
-        "device_name": name,
+        "device_name": device_name,
         "threads": threads,
         "cores": len(os.sched_getaffinity(0)),
         "commit": commit,

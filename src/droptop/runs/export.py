@@ -1,15 +1,15 @@
-"""A trained net as one file, for programs that know nothing of droptop.
+"""Export a trained net as one file, for programs that know nothing of droptop.
 
     .onnx          images -> logits, for ONNX Runtime and whatever else reads ONNX
     .pt2           the same for PyTorch: `torch.export.load(file).module()(images)`
-    .safetensors   the weights alone, by timm's and torchvision's names (a model of one's own: by its own; prompts:
-                   `prompts.` and so on); the metadata say which classes of the head were seen, and how pixels are
-                   normalised
+    .safetensors   the weights alone, by the names of timm and torchvision (a user's own model: by its own names;
+                   prompts: `prompts.` and so on); the metadata say which classes of the head were seen, and how pixels
+                   are normalised
 
 `images` are float32, N x c x h x w for any N, pixels in 0 .. 1: normalisation, a ViT's resizing and prompts are inside.
 `logits` are float32, N x the classes that were seen, in the order of `classes` in the file's metadata; their softmax is
-what `droptop predict` calls confidence. The net is computed in float32, in evaluation mode. A file is run on images
-from the learner's own memory, and put in its place only if it says what the learner says.
+what `droptop predict` calls confidence. The net computes in float32, in evaluation mode. Every file is tried on images
+from the learner's memory before it gets its name, and refused where its logits are not the learner's.
 """
 
 import contextlib
@@ -39,8 +39,21 @@ CHECKED = 16  # images that a file is tried on
 
 
 def export(learner: Learner, path: str | Path, about: dict[str, str] | None = None, force: bool = False) -> float:
-    """Writes the net as what the file's ending says; gives the largest difference between its logits and the
-    learner's. `about` goes into the metadata. A learner on a GPU is loaded on the CPU to be exported."""
+    """Write the net of a learner as a file of the kind that its ending names: .onnx, .pt2 or .safetensors.
+
+    Args:
+        learner: A learner on the CPU that has seen a class.
+        path: The file to write.
+        about: Texts for the file's metadata, by name.
+        force: Whether to replace a file that exists.
+
+    Returns:
+        The largest difference between the file's logits and the learner's, relative where logits are above 1.
+
+    Raises:
+        BadRequest: If the learner or the path does not fit, or a package is missing.
+        DroptopError: If the net cannot be exported, or the file's logits differ too much.
+    """
     path = Path(path)
     kind = path.suffix.removeprefix(".")
     if kind not in WRITERS:
@@ -54,7 +67,7 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
         raise BadRequest(f"{path.parent} is not an existing folder")
     if not learner.seen.any():
         raise BadRequest("export takes a learner that has seen a class")
-    net = Exported(learner).eval()
+    net = ExportedNet(learner).eval()
     images = examples(learner)
     exact = not any(part in vars(learner.model) for part in PARTS)  # otherwise its float32 is what is written
     with torch.no_grad():
@@ -64,8 +77,8 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
         with tempfile.TemporaryDirectory(prefix=".export-", dir=path.absolute().parent) as folder:
             beside = Path(folder) / path.name
             with quiet(), torch.no_grad():
-                given = write(net, inputs, beside, metadata(learner, kind) | (about or {}))
-            difference = ((given - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
+                logits = write(net, inputs, beside, metadata(learner, kind) | (about or {}))
+            difference = ((logits - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
             if not difference <= TOLERANCE:
                 raise DroptopError(
                     f"{path} was not written: its logits differ from the learner's by {difference:.2g}, "
@@ -77,8 +90,8 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
     return difference
 
 
-class Exported(nn.Module):
-    """A learner's net as a module of its own: pixels in 0 .. 1 in, logits of the classes seen out."""
+class ExportedNet(nn.Module):
+    """A learner's net as a module: takes pixels in 0 .. 1, gives the logits of the classes seen."""
 
     mean: Tensor
     std: Tensor
@@ -86,61 +99,63 @@ class Exported(nn.Module):
 
     def __init__(self, learner: Learner) -> None:
         super().__init__()
-        self.model, self.given = plain(learner.model), learner.given
+        self.model, self.given = float32_copy(learner.model), learner.given
         raw = learner.spec.dtype == torch.uint8  # other images are taken as they come
         self.register_buffer("mean", learner.mean if raw else torch.zeros_like(learner.mean))
         self.register_buffer("std", learner.std if raw else torch.ones_like(learner.std))
         self.register_buffer("seen", learner.seen.nonzero()[:, 0])
 
     def forward(self, images: Tensor) -> Tensor:
+        """Return the logits of images (N, c, h, w)."""
         images = (images - self.mean) / self.std
         if isinstance(self.model, Adapted):
             return self.model(images)[:, self.seen]
         first = self.model.stem(images)
-        given = self.given(self.model, first, {})
-        return self.model.head(self.model.trunk(first, *given))[:, self.seen]
+        prompts = self.given(self.model, first, {})
+        return self.model.head(self.model.trunk(first, *prompts))[:, self.seen]
 
 
-class OnPooled(nn.Module):
-    """A linear head as the module that it is an attribute for; torch.export finds modules by attribute."""
+class PooledHead(nn.Module):
+    """A ViT's linear head as a submodule, since torch.export finds modules by attribute."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         self.layer = layer
 
     def forward(self, features: Features) -> Tensor:
+        """Return the logits of pooled features."""
         return self.layer(features.pooled)
 
 
-def plain(model: Backbone) -> Backbone:
-    """A copy that computes in float32, uncompiled, whose buffers do not share their storage."""
+def float32_copy(model: Backbone) -> Backbone:
+    """Return a copy of a model that computes in float32, uncompiled, with no storage shared between buffers."""
     model = copy.deepcopy(model).eval()
     for part in PARTS:
-        vars(model).pop(part, None)  # what `compute_in` has put in front
+        vars(model).pop(part, None)  # set by `compute_in`, for another precision or a compiled net
     for buffer in model.buffers():
         buffer.data = buffer.clone()
     for vit in [module for module in model.modules() if isinstance(module, ViT)]:
-        vit._modules["head"] = vars(vit)["head"] = OnPooled(vit.classifier)
+        vit._modules["head"] = vars(vit)["head"] = PooledHead(vit.classifier)
     return model
 
 
 def examples(learner: Learner) -> Tensor:
-    """Images to try a file on: from the memory or, where a method keeps none, noise."""
-    kept = learner.memory.read(torch.arange(int(learner.memory.size)))["x"][:CHECKED]
-    if len(kept) >= 2:  # of one, torch.export would think that there is never another number
-        return kept
+    """Return images to try a file on: from the memory or, where the method keeps none, noise."""
+    images = learner.memory.read(torch.arange(int(learner.memory.size)))["x"][:CHECKED]
+    if len(images) >= 2:  # from one, torch.export would take it that N is always 1
+        return images
     noise = torch.rand(CHECKED, *learner.spec.shape, generator=generator(0, "export"))
     return (noise * 255).to(torch.uint8) if learner.spec.dtype == torch.uint8 else noise
 
 
 def metadata(learner: Learner, kind: str) -> dict[str, str]:
-    """What whoever finds the file must know."""
+    """Return the metadata of a file: what a program must know to use it."""
     from droptop import __version__
 
     spec, raw = learner.spec, learner.spec.dtype == torch.uint8
     seen = [spec.classes[label] for label in learner.seen.nonzero()[:, 0].tolist()]
     if kind == "safetensors":
-        own = {
+        values = {
             "classes": json.dumps(spec.classes),
             "seen": json.dumps(seen),
             "mean": json.dumps(spec.mean),
@@ -148,18 +163,19 @@ def metadata(learner: Learner, kind: str) -> dict[str, str]:
         }
     else:
         shape = " x ".join(map(str, spec.shape))
-        own = {
+        values = {
             "classes": json.dumps(seen),
             "output": "logits: float32, N x classes",
             "input": f"images: float32, N x {shape}, {'pixels in 0..1, not normalised' if raw else 'as trained on'}",
         }
-    return own | {"droptop": __version__}
+    return values | {"droptop": __version__}
 
 
-# -- Formats: each writes the file, runs what it wrote, and gives the logits ------------------------------------------
+# -- Formats: each writes the file, runs what it wrote, and returns the logits ----------------------------------------
 
 
-def write_onnx(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+def write_onnx(net: ExportedNet, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+    """Write an ONNX file; return the logits that ONNX Runtime computes from it."""
     try:
         import onnxruntime
         import onnxscript  # noqa: F401  (torch.onnx needs it)
@@ -179,57 +195,55 @@ def write_onnx(net: Exported, images: Tensor, path: Path, about: dict[str, str])
     program.model.metadata_props.update(about)
     program.save(path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return torch.cat(
-        [torch.from_numpy(session.run(["logits"], {"images": part.numpy()})[0]) for part in odd_parts(images)]
-    )
+    parts = [session.run(["logits"], {"images": part.numpy()})[0] for part in one_and_rest(images)]
+    return torch.cat([torch.from_numpy(part) for part in parts])
 
 
-def write_pt2(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+def write_pt2(net: ExportedNet, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+    """Write a program of torch.export; return the logits that it computes."""
     torch.export.save(traced(net, images), path, extra_files={"metadata.json": json.dumps(about, indent=1)})
     module = torch.export.load(path).module()
-    return torch.cat([module(part) for part in odd_parts(images)])
+    return torch.cat([module(part) for part in one_and_rest(images)])
 
 
-def write_safetensors(net: Exported, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+def write_safetensors(net: ExportedNet, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
+    """Write the weights alone; return the logits of a copy of the net that has read them."""
     inner = "net." if isinstance(net.model, Adapted) else "vit."
     names = {name: name.removeprefix(inner).replace("head.layer.", "head.") for name in net.model.state_dict()}
-    save_file(
-        {names[name]: value.contiguous() for name, value in net.model.state_dict().items()},
-        path,
-        about | {"format": "pt"},
-    )
-    found, fresh = load_file(path), copy.deepcopy(net)
-    for name, value in fresh.model.state_dict().items():
-        value.copy_(found[names[name]])
-    return fresh(images)
+    weights = {names[name]: value.contiguous() for name, value in net.model.state_dict().items()}
+    save_file(weights, path, about | {"format": "pt"})
+    loaded, copied = load_file(path), copy.deepcopy(net)
+    for name, value in copied.model.state_dict().items():
+        value.copy_(loaded[names[name]])
+    return copied(images)
 
 
-WRITERS: dict[str, Callable[[Exported, Tensor, Path, dict[str, str]], Tensor]] = {
+WRITERS: dict[str, Callable[[ExportedNet, Tensor, Path, dict[str, str]], Tensor]] = {
     "onnx": write_onnx,
     "safetensors": write_safetensors,
     "pt2": write_pt2,
 }
 
 
-def traced(net: Exported, images: Tensor) -> Any:
-    """The net as a graph that takes any number of images."""
+def traced(net: ExportedNet, images: Tensor) -> Any:
+    """Return the net as a graph that takes any number of images; raise DroptopError if torch cannot trace it."""
     try:
         return torch.export.export(net, (images,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}})
-    except Exception as error:  # whatever torch stumbles over in a method of somebody's own
+    except Exception as error:  # torch may stumble over anything in a user's own method
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DroptopError(
             f"this net does not export; --format safetensors takes its weights alone ({reason})"
         ) from error
 
 
-def odd_parts(images: Tensor) -> Iterator[Tensor]:
-    """One image, then all others: a file must take any number."""
+def one_and_rest(images: Tensor) -> Iterator[Tensor]:
+    """Yield the first image, then all others: a file must take any number of images."""
     yield from images.split([1, len(images) - 1])
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps to itself what exporters tell their developers."""
+    """Silence logging, warnings and prints, which exporters address to their developers."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

@@ -1,24 +1,37 @@
 """The run folder: what a run leaves on disk, and how everybody reads it back. Imports neither torch nor a learner.
 
+From a folder to numbers: `read_request(out)` gives a `Request`, whose `arms` are the run folders (one, or two for a
+comparison). `RunFolder.summary()` has every figure of every test set, a value per seed; `read_result(run, seed)` has
+the figures of one seed, `read_metrics(run, seed)` its steps.
+
+    request = read_request(Path("runs/first"))
+    for arm in request.arms:
+        print(arm.debias, arm.summary()["tests"]["removed"]["A_avg"])
+
+While seeds are still running, `whole_result` and `whole_lines` give what is there. The files:
+
     OUT/config.toml          runs again: droptop run --config OUT/config.toml
-    OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later
+    OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later;
+                             the flags that make the run again
     OUT/summary.json         the figures of every seed, once all are done
-    OUT/figures/
+    OUT/figures/             PNG files
     OUT/seed-K/metrics.jsonl     a line per step; no clock time, so that equal runs have equal files
     OUT/seed-K/checkpoints/
     OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
-    OUT/seed-K/spec.json         what its learner must know of images, so that it predicts where the data is not
+    OUT/seed-K/spec.json         the Spec of its images, so that its learner can be loaded where the data is not
     OUT/seed-K/result.json       there once the seed is done
 
 A comparison's folder has config.toml and compare.json, and in it a run folder per arm.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from droptop import __version__
 from droptop.errors import BadRequest, typed
 from droptop.options import NO_DEBIAS, YOUNGER
 from droptop.system.toml_files import read_toml
@@ -32,53 +45,56 @@ class RunFolder:
     """Read one arm by the options that its config.toml notes."""
 
     path: Path
-    options: Mapping[str, Any]  # by path; none that was not set
+    options: Mapping[str, Any]  # by path; only those that are set
 
     @property
     def data(self) -> str:
+        """Return the name of the stream."""
         return str(self.options["data"])
 
     @property
     def method(self) -> str:
-        """The method as people are told of it: of a file its name, not where it lies."""
+        """Return the method as people are told of it: of a file, its name without its folder."""
         return Path(str(self.options["method"])).name
 
     @property
     def debias(self) -> str:
+        """Return the name of the debiasing, or "none"."""
         return str(self.options["debias"])
 
     @property
     def seeds(self) -> range:
+        """Return the seeds that the run has, or will have."""
         first = int(self.options.get("first_seed", 0))
         return range(first, first + int(self.options.get("seeds", 1)))
 
     @property
     def adapts(self) -> bool:
-        """Whether its intensities can change."""
+        """Return whether its intensities can change."""
         return self.debias != NO_DEBIAS and self.options.get("droptop.drop") == "adaptive"
 
     @property
     def per_class(self) -> bool:
-        """Whether every class has an intensity of its own."""
+        """Return whether every class has an intensity of its own."""
         return self.options.get("droptop.intensity.per") == "class"
 
     @property
     def gamma(self) -> float:
+        """Return the percent of the first map that is dropped."""
         return float(self.options["droptop.gamma"])
 
     @property
     def start(self) -> float:
-        """The intensity that its classes begin with, in percent."""
+        """Return the intensity that its classes begin with, in percent."""
         return float(min(self.options["droptop.kappa_0"], self.options["droptop.gamma"]))
 
     def summary(self, seeds: Sequence[int] | None = None) -> dict[str, Any]:
-        """Return every figure of every test set, a value per seed; of all seeds unless told."""
-        return self.summary_of(
-            {seed: read_result(self.path, seed) for seed in (self.seeds if seeds is None else seeds)}
-        )
+        """Return every figure of every test set, a value per seed; by default of all seeds."""
+        chosen = self.seeds if seeds is None else seeds
+        return self.summary_of({seed: read_result(self.path, seed) for seed in chosen})
 
     def summary_of(self, by_seed: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-        """Return the results of some seeds, put together."""
+        """Return the summary of results, which are given by seed."""
         results = list(by_seed.values())
         tests = {
             test: {figure: [result["tests"][test][figure] for result in results] for figure in figures}
@@ -116,7 +132,7 @@ class Request:
 
 
 def read_request(out: Path) -> Request:
-    """Return what a folder was asked to hold; refuse one that is no run folder."""
+    """Return what a folder was asked to hold; raise BadRequest if it is no run folder."""
     if not (out / "config.toml").is_file():
         if (out / "study.toml").is_file():
             raise BadRequest(f"{out} is a study: {typed('sweep', '--out', out)} continues it")
@@ -136,11 +152,12 @@ def read_request(out: Path) -> Request:
 
 
 def seed_folder(run: Path, seed: int) -> Path:
+    """Return the folder of a seed."""
     return run / f"seed-{seed}"
 
 
 def environments(run: Path) -> list[dict[str, Any]]:
-    """Return where a run began and wherever else it went on; nothing where environment.json is missing or damaged."""
+    """Return the environment of a run's start, then of each continuation; [] where nothing readable was recorded."""
     try:
         first = json.loads((run / "environment.json").read_text())
         later = first.pop("later", [])
@@ -149,11 +166,27 @@ def environments(run: Path) -> list[dict[str, Any]]:
         return []
 
 
+def recorded_flags(run: Path) -> list[str] | None:
+    """Return the flags that make a run again, as environment.json records them for its config.toml.
+
+    None where nobody recorded them, or config.toml has changed since, or another version of droptop recorded them,
+    which may have other defaults: then whoever needs them loads the configuration.
+    """
+    try:
+        again = json.loads((run / "environment.json").read_text())["again"]
+        config_sha256 = hashlib.sha256((run / "config.toml").read_bytes()).hexdigest()
+        if (again["config_sha256"], again["droptop"]) == (config_sha256, __version__):
+            return [str(flag) for flag in again["flags"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
 # -- One seed ---------------------------------------------------------------------------------------------------------
 
 
 def read_metrics(run: Path, seed: int, tasks: int = 0) -> Lines:
-    """Return a seed's metrics; refuse a file that is missing, damaged or lacks the ends of so many tasks."""
+    """Return the lines of metrics.jsonl; raise BadRequest if it is missing, damaged or lacks the end of a task."""
     path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
     try:
         lines.extend(map(json.loads, path.read_text().splitlines()))
@@ -167,7 +200,7 @@ def read_metrics(run: Path, seed: int, tasks: int = 0) -> Lines:
 
 
 def whole_lines(run: Path, seed: int) -> Lines:
-    """Return a seed's metrics while somebody may be writing them: the last line may be half there, or none yet."""
+    """Return the whole lines of a seed's metrics.jsonl, which may be missing or half written while the seed runs."""
     path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
     for text in path.read_bytes().splitlines() if path.exists() else ():
         try:
@@ -198,7 +231,7 @@ def is_done(run: Path, seed: int) -> bool:
 
 
 def whole_result(run: Path, seed: int) -> dict[str, Any] | None:
-    """Return a seed's result, or None where it is not there or damaged. Whoever asks whether a seed is done uses it."""
+    """Return a seed's result, or None where it is missing or damaged."""
     try:
         result = read_result(run, seed)
         tests = result["tests"].values()
@@ -208,4 +241,8 @@ def whole_result(run: Path, seed: int) -> dict[str, Any] | None:
 
 
 def read_result(run: Path, seed: int) -> dict[str, Any]:
+    """Return a seed's result: its classes, its tasks and, by test set, its figures.
+
+    Raise OSError or ValueError if it is missing or damaged.
+    """
     return json.loads((seed_folder(run, seed) / "result.json").read_text())

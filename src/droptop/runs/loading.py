@@ -1,12 +1,12 @@
-"""A trained learner, back from the folder that its run left: without the data it was trained on.
+"""Load a trained learner from its run folder, without the data it was trained on.
 
     learner = droptop.load_learner("runs/first")                 # a comparison: its debiased arm, its first seed
     learner = droptop.load_learner("runs/first", arm="none", seed=3)
     learner.predict(images)                                      # uint8 N, c, h, w -> logits
 
-A run folder can be copied to another machine. What a learner must know of its images is in `seed-K/spec.json`, the rest
-in checkpoint and config.toml. Prompt learners need a file besides, the frozen weights that they began with, and a
-method of one's own needs the file that it is in.
+A run folder can be copied to another machine. `seed-K/spec.json` has what a learner must know of its images; the
+checkpoint and config.toml have the rest. Two things are outside of the folder: the frozen weights of a prompt learner,
+and the file of a user's own method.
 """
 
 import re
@@ -31,7 +31,7 @@ from droptop.types import Spec
 
 
 class SeedPlace(NamedTuple):
-    """One seed of one run, and what it was asked to do."""
+    """Name one seed of a run, with the run's configuration."""
 
     config: Config
     run: Path
@@ -39,29 +39,45 @@ class SeedPlace(NamedTuple):
 
     @property
     def folder(self) -> Path:
+        """Return the folder of the seed."""
         return seed_folder(self.run, self.seed)
 
 
 class LoadedLearner(NamedTuple):
+    """Hold a learner, the seed it is of, and what a person should know about it."""
+
     learner: Learner
     place: SeedPlace
-    notes: list[str]  # what a person should know of it
+    notes: list[str]
 
 
 def load_learner(
     run: str | Path, arm: str | None = None, seed: int | None = None, *, device: str = "cpu", weights: str | None = None
 ) -> Learner:
-    """The learner of a run, a comparison (its debiased arm unless told) or a seed's own folder, as its newest whole
-    checkpoint has it; of the first seed unless told. `weights` names a prompt learner's frozen weights where they are
-    not where its run found them. On a device of another kind its generators begin anew."""
+    """Return the learner of a run, as its newest whole checkpoint has it.
+
+    Args:
+        run: Folder of a run, a comparison, or one seed.
+        arm: Arm of a comparison; the debiased one by default.
+        seed: Seed; the first one by default.
+        device: Device to load it on. On another kind than the run's its generators begin anew.
+        weights: A prompt learner's frozen weights, where they have moved since its run.
+
+    Returns:
+        The learner, ready to predict or to go on learning.
+
+    Raises:
+        BadRequest: If the folder has no such learner.
+        BadCheckpoint: If none of its checkpoints is whole.
+    """
     return restore(find_seed(Path(run), arm, seed), device, weights).learner
 
 
 def find_seed(run: Path, arm: str | None = None, seed: int | None = None) -> SeedPlace:
-    """Where the seed lies that is asked for."""
-    own = re.fullmatch(r"seed-(\d+)", run.absolute().name)
-    if own and (run.absolute().parent / "config.toml").is_file():
-        number = int(own[1])
+    """Return the place of a seed, by the folder of a run, a comparison or the seed itself; refuse any other."""
+    is_seed = re.fullmatch(r"seed-(\d+)", run.absolute().name)
+    if is_seed and (run.absolute().parent / "config.toml").is_file():
+        number = int(is_seed[1])
         require(seed in (None, number), "seed", f"{number} with {run}", seed)
         run, seed = run.absolute().parent, number
     if not run.is_dir():
@@ -70,14 +86,13 @@ def find_seed(run: Path, arm: str | None = None, seed: int | None = None) -> See
         raise BadRequest(f"{run} is a study: name one of its runs, which are in {run / 'runs'}")
     command, config = load(run)
     if command == "compare":
-        known = {each.options.debias: (folder, each) for folder, each in arms(command, config, run).items()}
+        known = {one.options.debias: (folder, one) for folder, one in arms(command, config, run).items()}
         chosen = config.options.debias if arm is None else arm
         require(chosen in known, "arm", f"one of {', '.join(known)}", arm)
         run, config = known[chosen]
     else:
-        require(
-            arm in (None, config.options.debias), "arm", f"{config.options.debias} with {run}, which has no other", arm
-        )
+        only = config.options.debias
+        require(arm in (None, only), "arm", f"{only} with {run}, which has no other", arm)
     seeds = config.seeds
     require(seed is None or seed in seeds, "seed", f"one of {', '.join(map(str, seeds))} with {run}", seed)
     return SeedPlace(config, run, seeds[0] if seed is None else seed)
@@ -86,9 +101,12 @@ def find_seed(run: Path, arm: str | None = None, seed: int | None = None) -> See
 def restore(
     place: SeedPlace, device: str = "cpu", weights: str | None = None, precision: Precision | None = None
 ) -> LoadedLearner:
-    """The learner on a device, by its newest whole checkpoint, computing as its run did unless told."""
+    """Return the learner of a seed on a device, from its newest whole checkpoint; by default in its run's precision.
+
+    Raise BadRequest if the checkpoint does not fit the configuration, BadCheckpoint if no checkpoint is whole.
+    """
     config, notes = place.config, list[str]()
-    header, tensors, about = newest_whole(place, notes)
+    header, tensors, about = newest_checkpoint(place, notes)
     if about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
     method = from_file.sha256(config.options.method)
@@ -99,7 +117,7 @@ def restore(
             f"{place.folder} is not finished: this is the learner after {int(tensors['clock.step'])} steps, "
             f"which has seen {int(tensors['seen'].sum())} of {len(tensors['seen'])} classes"
         )
-    learner = build_learner(bare(config, device, weights, precision), spec_of(place), place.seed)
+    learner = build_learner(without_data(config, device, weights, precision), find_spec(place), place.seed)
     now = learner.state_dict()
     if any(tensors[name].shape != now[name].shape for name in now if name.startswith("random.") and name in tensors):
         tensors |= {name: value for name, value in now.items() if name.startswith("random.")}  # of another device
@@ -111,8 +129,11 @@ def restore(
     return LoadedLearner(learner, place, notes)
 
 
-def newest_whole(place: SeedPlace, notes: list[str]) -> tuple[Path, dict[str, Tensor], dict[str, Any]]:
-    """A seed's newest checkpoint that is whole: its header, its tensors, and what was said about them."""
+def newest_checkpoint(place: SeedPlace, notes: list[str]) -> tuple[Path, dict[str, Tensor], dict[str, Any]]:
+    """Return a seed's newest whole checkpoint: path of its header, tensors, and what is noted about them.
+
+    Add a note for every damaged one; raise BadCheckpoint if none is whole, BadRequest if none was written yet.
+    """
     folder, done = place.folder / "checkpoints", whole_result(place.run, place.seed) is not None
     headers = checkpoint.newest_first(folder)
     if not headers and not done:
@@ -122,12 +143,17 @@ def newest_whole(place: SeedPlace, notes: list[str]) -> tuple[Path, dict[str, Te
             return header, *checkpoint.read(header)
         except BadCheckpoint as error:
             notes.append(f"{error}; going back to what was before it")
-    first = f"delete {place.folder / 'result.json'}, and " if done else ""  # or resume takes it for finished
+    first = (
+        f"delete {place.folder / 'result.json'}, and " if done else ""
+    )  # otherwise resume takes the seed for finished
     raise BadCheckpoint(f"no checkpoint in {folder} is whole: {first}{typed('resume', place.run)} makes them anew")
 
 
-def bare(config: Config, device: str, weights: str | None, precision: Precision | None) -> Config:
-    """What of a configuration it takes to build a learner whose weights come from a checkpoint, on this machine."""
+def without_data(config: Config, device: str, weights: str | None, precision: Precision | None) -> Config:
+    """Return the configuration that builds the learner on this machine: no data, uncompiled, on the device given.
+
+    Weights come from the checkpoint, except the frozen ones of a prompt learner; raise BadRequest for others.
+    """
     frozen = isinstance(config.net, ViTConfig)
     require(
         weights is None or frozen,
@@ -146,8 +172,8 @@ def bare(config: Config, device: str, weights: str | None, precision: Precision 
     return replace(config, options=options)
 
 
-def spec_of(place: SeedPlace) -> Spec:
-    """What the run's images are like: as it noted or, where it is older than such notes, as its data say."""
+def find_spec(place: SeedPlace) -> Spec:
+    """Return the spec of a run's images, from spec.json or, in a folder that is older than that file, from the data."""
     if (noted := read_spec(place.folder)) is not None:
         return noted
     options = place.config.options

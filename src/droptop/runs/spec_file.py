@@ -1,4 +1,4 @@
-"""seed-K/spec.json: what a seed's learner must know of images, so that it predicts where the data is not."""
+"""seed-K/spec.json: the Spec of a seed's images, so that its learner can be loaded where the data is not."""
 
 import json
 from pathlib import Path
@@ -12,19 +12,20 @@ from droptop.types import Spec
 
 
 def write_spec(folder: Path, spec: Spec) -> None:
+    """Write a spec into a seed's folder."""
     write_json(folder / "spec.json", vars(spec) | {"dtype": str(spec.dtype).removeprefix("torch.")})
 
 
 def read_spec(folder: Path) -> Spec | None:
-    """Return what the images of a seed are like, or None where nobody noted it."""
+    """Return the spec in a seed's folder; None where there is no file. Raise BadRequest if it is damaged."""
     path = folder / "spec.json"
     if not path.exists():
         return None
     try:
-        noted: dict[str, Any] = {
+        fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in json.loads(path.read_bytes()).items()
         }
-        return Spec(**noted | {"dtype": getattr(torch, noted["dtype"])})
+        return Spec(**fields | {"dtype": getattr(torch, fields["dtype"])})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadRequest(f"{path} is damaged: {error}") from None
