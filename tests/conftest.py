@@ -4,10 +4,13 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import shutil
+
 import pytest
 import torch
 from hypothesis import settings
 
+from studies import write_study
 from toys import SHORT, droptop
 
 torch.set_num_threads(1)
@@ -15,12 +18,36 @@ settings.register_profile("droptop", deadline=None)  # how busy the machine is s
 settings.load_profile("droptop")
 
 
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path, monkeypatch):
+    """Keep a test's decoded images in its own folder, which is not made before they are."""
+    monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
 @pytest.fixture(scope="session")
 def comparison(tmp_path_factory):
-    """A folder that the real command made, and what it said; whoever changes the folder copies it first."""
+    """Return a folder that the real command made, and what it said; whoever changes the folder copies it first."""
     out = tmp_path_factory.mktemp("compare") / "first"
     done = droptop(
         "compare", "--data", "fashion-sticker", "--method", "er", "--debias", "droptop", *SHORT, "--out", out
     )
     assert done.returncode == 0, done.stderr
     return out, done.stdout
+
+
+@pytest.fixture(scope="session")
+def swept(tmp_path_factory):
+    """Return the folder of a study of four cells that the real command ran; whoever changes it copies it first."""
+    folder = tmp_path_factory.mktemp("swept")
+    study = write_study(folder / "study.toml")
+    done = droptop("sweep", study, "--out", folder / "out")
+    assert done.returncode == 0, done.stderr
+    assert "4 cells done, 0 failed" in done.stdout
+    return folder / "out"
+
+
+@pytest.fixture
+def swept_copy(swept, tmp_path):
+    """Return a copy of the study of four cells, to change."""
+    return shutil.copytree(swept, tmp_path / "copy")

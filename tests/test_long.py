@@ -14,7 +14,7 @@ from toys import command, environment
 pytestmark = pytest.mark.faults
 
 
-def on_device():
+def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -27,7 +27,7 @@ def test_a_million_samples_leave_memory_as_it_was(capsys):
     for step in range(1000):
         learner.observe(x, y)
         if step % 100 == 99:
-            sizes.append(on_device())
+            sizes.append(resident_bytes())
     with capsys.disabled():
         print("\nMiB every 100,000 samples:", [size // 2**20 for size in sizes])
     assert max(sizes[1:]) < 1.05 * sizes[0]

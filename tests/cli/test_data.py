@@ -13,19 +13,13 @@ from rich.console import Console
 from droptop.cli import data as data_cli
 from droptop.cli import main
 from droptop.data.download import PACKAGES, Package
+from droptop.data.imagenet9 import FOLDERS, TESTS
 from droptop.report import file_progress as bars
 from droptop.streams import known_names
-from droptop.streams.imagenet9 import FOLDERS, TESTS
 
 from formats import write_cifar10
 from pictures import mask_of, save, write_tree
 from toys import command, droptop, environment
-
-
-@pytest.fixture(autouse=True)
-def cache_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from PIL import Image
 from droptop import BadRequest, Samples
 from droptop.data import image_cache as cache
 from droptop.data import image_store as stored
-from droptop.data.image_cache import ImageSet, Room, forget, once, read_image, sharing_reads
+from droptop.data.image_cache import ImageSet, Room, forget_reads, read_image, read_once, sharing_reads
 from droptop.data.image_folders import read_part, read_tree
 from droptop.data.image_store import Stored
 from droptop.data.scenes import plain
@@ -127,14 +127,14 @@ def test_a_damaged_cache_is_made_anew(part, cache_folder, damage, decodes):
 
 def test_who_looks_once_looks_again_when_told_to(part):
     looked = []
-    assert [once("a", lambda: looked.append(1)) for _ in range(2)] == [None, None]
+    assert [read_once("a", lambda: looked.append(1)) for _ in range(2)] == [None, None]
     assert len(looked) == 2  # nobody asked for less
     with sharing_reads():
         for key in "aabba":
-            once(key, lambda: looked.append(1))
+            read_once(key, lambda: looked.append(1))
         assert len(looked) == 5  # one set at a time
-        forget()
-        once("a", lambda: looked.append(1))
+        forget_reads()
+        read_once("a", lambda: looked.append(1))
         assert len(looked) == 6
 
 

@@ -123,7 +123,7 @@ def test_is_what_the_learner_does(debias):
     settings = {"no-fusion": {"attention": "last"}, "random": {"drop": "random"}}.get(debias, {})
     layer = droptop.attach(model, "maxpool", "layer4", CLASSES, **settings)
     rows: Rows = {"y": Y}
-    expected = outcome(learner.model, learner.debiased(learner.model, X, rows, 0))
+    expected = outcome(learner.model, learner.logits(learner.model, X, rows, learner.debias))
     with layer.labels(Y):
         logits = model(X)
     assert torch.equal(layer.trace.mask, learner.debias.last.mask)

@@ -9,8 +9,8 @@ import pytest
 
 from droptop import BadRequest, configure
 from droptop.cli import main
-from droptop.cli.flags import parse
 from droptop.cli.report import command as made_by
+from droptop.cli.run_flags import parse
 from droptop.methods import METHODS, find
 from droptop.runs.loading import find_seed, restore
 

@@ -8,7 +8,7 @@ from torch import nn
 from droptop import BadRequest, Spec, make_learner
 from droptop.methods import METHODS
 from droptop.nets import Adapted, NetConfig, build
-from droptop.nets.gradients import Part, group_gradients
+from droptop.nets.gradients import RowGroups, group_gradients
 from droptop.rng import seeded
 from droptop.runs.config import configure
 
@@ -133,7 +133,7 @@ def test_gss_knows_the_gradients_of_what_is_trained(change):
     learner.model.eval()
     x, y, _ = toy_batches(1, seed=7)[0]
     wanted = by_autograd(learner, x, y)
-    parts = [Part(len(y), 1)]
+    parts = [RowGroups(len(y), 1)]
     with torch.enable_grad():
         layers = layer_passes(
             learner.model,

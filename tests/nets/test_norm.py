@@ -14,7 +14,7 @@ from torch import nn
 
 from droptop.nets import NetConfig, build
 from droptop.nets.gradients import patches
-from droptop.nets.kernel_choice import _working, fusing, kernels
+from droptop.nets.kernel_choice import own_kernels
 from droptop.nets.norm import Norm
 
 SHAPES = [(3, 5, 4, 4), (2, 64, 9, 7), (5, 80, 6, 6), (64, 8, 1, 1), (64, 64, 32, 32), (64, 512, 4, 4)]
@@ -98,10 +98,22 @@ def test_kernels_are_batch_norm_when_interpreted():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine on which no kernel can run")
 def test_where_triton_does_not_work_torchs_kernels_serve():
-    assert kernels() is None  # nobody asks for them
-    _working.cache_clear()  # it says so once
-    with fusing(), pytest.warns(UserWarning, match="Triton does not work here"):
-        assert kernels() is None
+    own_kernels.cache_clear()  # it says so once
+    with pytest.warns(UserWarning, match="Triton does not work here"):
+        assert own_kernels() is None
+    assert own_kernels() is None
+
+
+def test_a_backbone_switches_all_of_its_layers():
+    model = build(NetConfig(width=4), 3, 4, seed=0)
+    layers = [module for module in model.modules() if isinstance(module, Norm)]
+    assert len(layers) == 20
+    assert not any(layer.own_kernels for layer in layers)
+    for wanted in (True, False):
+        model.use_own_kernels(wanted)
+        assert model.own_kernels == wanted
+        assert all(layer.own_kernels == wanted for layer in layers)
+    assert not Norm(3).own_kernels  # which others do not share
 
 
 def test_on_a_cpu_it_is_torchs_own():
@@ -117,9 +129,9 @@ def test_on_a_cpu_it_is_torchs_own():
 @pytest.mark.parametrize("part", ["stem", "trunk"])
 def test_a_compiler_sees_through_it(part):
     model = build(NetConfig(width=4), 3, 4, seed=0)
+    model.use_own_kernels(True)
     x = torch.zeros(2, 3, 16, 16)
-    with fusing():
-        told = torch._dynamo.explain(getattr(type(model), part))(model, x if part == "stem" else model.stem(x).detach())
+    told = torch._dynamo.explain(getattr(type(model), part))(model, x if part == "stem" else model.stem(x).detach())
     torch._dynamo.reset()
     assert told.graph_break_count == 0, told.break_reasons
 
@@ -138,14 +150,14 @@ def test_the_same_bits_every_time_also_beside_others():
     made = [given((64, 64, 16, 16), torch.bfloat16, "cuda", seed) for seed in range(10)]
     alone = [ours(copy.deepcopy(layer), x.detach(), add, gradient, True) for layer, x, add, gradient in made]
     torch.cuda.synchronize()
-    lanes = [torch.cuda.Stream() for _ in made]
+    streams = [torch.cuda.Stream() for _ in made]
     for _ in range(20):
-        together = []
-        for lane, (layer, x, add, gradient) in zip(lanes, made):
-            with torch.cuda.stream(lane):
-                together.append(ours(copy.deepcopy(layer), x.detach(), add, gradient, True))
+        beside = []
+        for stream, (layer, x, add, gradient) in zip(streams, made):
+            with torch.cuda.stream(stream):
+                beside.append(ours(copy.deepcopy(layer), x.detach(), add, gradient, True))
         torch.cuda.synchronize()
-        for one, other in zip(alone, together):
+        for one, other in zip(alone, beside):
             assert all(torch.equal(a, b) for a, b in zip(one, other))
 
 
@@ -153,13 +165,11 @@ def test_the_same_bits_every_time_also_beside_others():
 def test_running_statistics_stay_where_they_are_not_tracked():
     layer, x, _, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     before = layer.running_mean.clone()
-    layer.track_running_stats = False
-    with fusing():
-        layer(x)
+    layer.own_kernels, layer.track_running_stats = True, False
+    layer(x)
     assert torch.equal(layer.running_mean, before)
     layer.track_running_stats = True
-    with fusing():
-        layer(x)
+    layer(x)
     assert not torch.equal(layer.running_mean, before)
 
 
@@ -168,8 +178,8 @@ def test_who_hooks_a_layer_sees_what_it_gives_alone():
     layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     seen = []
     layer.register_forward_hook(lambda layer, entered, left: seen.append(left))
-    with fusing():
-        y = layer.relu(x, add)
+    layer.own_kernels = True
+    y = layer.relu(x, add)
     assert torch.equal(F.relu(seen[0] + add), y)
     assert (seen[0] < 0).any()
 
@@ -198,9 +208,8 @@ def test_nan_and_infinity_come_through():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_patches(layer, dtype):
     x = torch.randn(3, layer.in_channels, 9, 11, dtype=dtype)
-    with fusing():
-        assert kernels() is not None
-        found = patches(x.cuda(), layer)
+    assert own_kernels() is not None
+    found = patches(x.cuda(), layer, own_kernels=True)
     assert torch.equal(found.cpu(), patches(x, layer))
 
 
@@ -208,9 +217,9 @@ def test_patches(layer, dtype):
 def test_a_loop_of_ones_own_gets_torchs_kernels_and_the_engine_ours():
     layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     assert not layer.fuses(x)
-    with fusing():
-        assert layer.fuses(x)
-        assert not layer.fuses(x.contiguous())
-        assert not layer.fuses(x.double())
-        ours = copy.deepcopy(layer).relu(x, add)
-    torch.testing.assert_close(ours, layer.relu(x, add))
+    ours = copy.deepcopy(layer)
+    ours.own_kernels = True
+    assert ours.fuses(x)
+    assert not ours.fuses(x.contiguous())
+    assert not ours.fuses(x.double())
+    torch.testing.assert_close(ours.relu(x, add), layer.relu(x, add))

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from droptop.paper.recipes.feature_definitions import Head, Portrait, activation, figures, kinds, portray, pulls, votes
+from droptop.paper.recipes.feature_definitions import (
+    FeatureStatistics,
+    Head,
+    activation,
+    feature_statistics,
+    figures,
+    kinds,
+    pulls,
+    votes,
+)
 
 # Three classes seen: 0 and 1 of an earlier task, 2 of the current one.
 CURRENT = np.array([False, False, True])
@@ -25,7 +34,7 @@ WITHOUT = SEEN * np.array([1.0, 0.5, 1.0, 1.0])  # the second feature halves whe
 
 
 def test_a_hand_computed_portrait():
-    portrait = portray(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
+    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
     assert portrait.seen.tolist() == [0.75, 1.5, 0.75, 0.25]
     assert portrait.unseen.tolist() == [0, 2, 0.5, 0]
     assert portrait.votes.tolist() == [0, 1, 0, 0]  # only the second one speaks for class 2, wherever it speaks
@@ -37,7 +46,7 @@ def test_a_hand_computed_portrait():
 
 
 def test_definitions_1_and_2():
-    portrait = portray(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
+    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
     unit = np.mean([0.75, 1.5, 0.75, 0.25])
     for rho, epsilon, shortcut, other in [
         (0, 0, [0, 1, 2, 3], []),
@@ -51,7 +60,7 @@ def test_definitions_1_and_2():
 
 
 def test_figures_of_the_hand_computed_case():
-    portrait = portray(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
+    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
     unit = portrait.seen.mean()
     found = figures(portrait, 0.75 / unit, 1 / unit)
     assert found == pytest.approx(
@@ -71,11 +80,11 @@ def test_figures_of_the_hand_computed_case():
 
 
 def test_nothing_is_said_of_what_is_not_there():
-    portrait = portray(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
+    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
     found = figures(portrait, 100, 0)
     assert found["active"] == 0
     assert [found[name] for name in ("shortcuts", "times as active", "votes, shortcuts", "votes, others")] == [None] * 4
-    nobody_mistaken = portray(SEEN[[0, 2, 3]], LABELS[[0, 2, 3]], UNSEEN, HEAD, CURRENT)
+    nobody_mistaken = feature_statistics(SEEN[[0, 2, 3]], LABELS[[0, 2, 3]], UNSEEN, HEAD, CURRENT)
     assert (nobody_mistaken.mistaken, nobody_mistaken.pull.tolist(), nobody_mistaken.bias) == (0, [0] * 4, 0)
     assert figures(nobody_mistaken, 0, 0)["lead, shortcuts"] is None
 
@@ -107,9 +116,9 @@ def test_votes_and_pulls_against_slow_loops(features, weight):
 
 
 def test_scale_does_not_matter():
-    def portrait(scale: float) -> Portrait:
+    def portrait(scale: float) -> FeatureStatistics:
         head = Head(HEAD.weight / scale, HEAD.bias)
-        return portray(SEEN * scale, LABELS, UNSEEN * scale, head, CURRENT, WITHOUT * scale)
+        return feature_statistics(SEEN * scale, LABELS, UNSEEN * scale, head, CURRENT, WITHOUT * scale)
 
     assert figures(portrait(1), 0.5, 0.5) == pytest.approx(figures(portrait(7), 0.5, 0.5))
     assert activation(np.array([[-1.0, 2.0], [3.0, 0.0]])).tolist() == [2, 1]

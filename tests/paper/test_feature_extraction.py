@@ -6,7 +6,7 @@ import torch
 
 from droptop.errors import BadRequest
 from droptop.paper.recipes.feature_definitions import figures
-from droptop.paper.recipes.feature_extraction import features, head, portrait, trained
+from droptop.paper.recipes.feature_extraction import features, features_of, head, load_seed_with_stream
 from droptop.runs.config import configure
 from droptop.runs.records import read_maps
 from droptop.training.seed_run import SeedRun
@@ -34,7 +34,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(run):
-    return trained(CONFIG, run, 1)
+    return load_seed_with_stream(CONFIG, run, 1)
 
 
 def test_the_head_takes_features_apart(found):
@@ -51,7 +51,7 @@ def test_the_head_takes_features_apart(found):
 
 def test_a_portrait_of_what_was_taught_and_what_was_not(found):
     stream, learner = found
-    taken = portrait(learner, stream)
+    taken = features_of(learner, stream)
     test = stream.tests["biased"]
     rows = torch.isin(test.y, torch.tensor([0, 1, 3, 7]))
     with torch.no_grad():
@@ -75,9 +75,9 @@ def test_refuses_a_stream_that_leaves_no_class_out_and_a_run_without_checkpoints
     stream, learner = found
     stream.tasks = (tuple(range(10)),)
     with pytest.raises(BadRequest, match="no class is unseen"):
-        portrait(learner, stream)
+        features_of(learner, stream)
     with pytest.raises(BadRequest, match="has no checkpoint yet"):
-        trained(CONFIG, tmp_path, 0)
+        load_seed_with_stream(CONFIG, tmp_path, 0)
 
 
 def test_as_many_seeds_record_maps_as_asked(run):

@@ -14,7 +14,7 @@ from droptop.paper import call_log as call_log
 from droptop.paper import find
 from droptop.paper import runner as cook
 from droptop.paper.measurements import Measurements
-from droptop.sweeps.sweep import asked
+from droptop.sweeps.study_folder import requested_cells
 from droptop.training.workers import Failure
 
 SMALL = ("--quick", "--data", "fashion", "--limit", "32", "--set", "width=4,split=0/2")  # quicker still: two steps
@@ -77,7 +77,7 @@ def test_from_interruption_to_more_seeds(engine, tmp_path, capsys):
 
     assert paper("table1", "--seeds", "3", "--out", out) == 0
     assert engine.ran[4:] == [("none", 2), ("droptop", 2)]
-    assert len(asked(out)) == 6
+    assert len(requested_cells(out)) == 6
     assert call_log.asked(out, "table1")["seeds"] == 3
 
     assert paper("ablation", *SMALL, "--methods", "er", "--out", out) == 0  # another recipe: ER with DropTop is there

@@ -20,21 +20,22 @@ from PIL import Image
 from scipy.stats import sem, ttest_rel
 
 from droptop import BadRequest
-from droptop.cli.flags import parse
 from droptop.cli.main import main
 from droptop.cli.report import command as command_of
+from droptop.cli.run_flags import parse
 from droptop.results.statistics import holm
 from droptop.runs.config import configure, to_toml
 from droptop.runs.folder import read_result
-from droptop.runs.records import Maps, Moment, read_confusion, read_maps, write_moment, write_record
+from droptop.runs.records import Maps, Moment, read_confusion, read_maps
 from droptop.runs.requests import load, record_environment
 from droptop.system.files import write_json
+from droptop.training.record_files import write_moment, write_record
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from droptop.report.page import attention as looks
 from droptop.report.page.answer import sentence
+from droptop.report.page.attention import attention_data
 from droptop.report.page.render import describe, environment_of, in_script, render
 from droptop.report.page.serve import Pages, server, version_of
 
@@ -167,8 +168,8 @@ def test_kappa_is_followed_through_its_decisions(page, comparison):
 
 def test_maps_reach_the_page_as_they_were_recorded(page, comparison):
     maps = read_maps(comparison / "droptop", 0)
-    arm = page.looks["arms"][1]
-    assert [moment["step"] for moment in page.looks["moments"]] == [moment.step for moment in maps.moments]
+    arm = page.attention["arms"][1]
+    assert [moment["step"] for moment in page.attention["moments"]] == [moment.step for moment in maps.moments]
     height, width = arm["cells"]
     for place, moment in enumerate(maps.moments):
         shown = np.frombuffer(base64.b64decode(arm["attention"][place]), np.uint8).reshape(8, height, width)
@@ -177,8 +178,8 @@ def test_maps_reach_the_page_as_they_were_recorded(page, comparison):
             assert np.allclose(image / 255, (own - own.min()) / (own.max() - own.min()), atol=0.003)
         bits = np.unpackbits(np.frombuffer(base64.b64decode(arm["dropped"][place]), np.uint8))
         assert np.array_equal(bits.reshape(8, height, width), moment.dropped[:8])
-    assert page.looks["arms"][0]["dropped"] == [None] * 4
-    for source, image in zip(page.looks["images"], maps.images):
+    assert page.attention["arms"][0]["dropped"] == [None] * 4
+    for source, image in zip(page.attention["images"], maps.images):
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2])))), image)
 
 
@@ -201,7 +202,7 @@ def test_a_study(study):
     assert [row["row"] for row in rows] == ["er droptop: biased", "er droptop: random", "er droptop: removed"]
     assert {row["pairs"] for row in rows} == {2}
     assert len(page.tables[0].rows) == 3 * 2 * 3
-    assert [arm["name"] for arm in page.looks["arms"]] == ["none", "droptop"]
+    assert [arm["name"] for arm in page.attention["arms"]] == ["none", "droptop"]
     assert page.command == "again"
 
 
@@ -210,7 +211,7 @@ def test_a_run_that_is_not_finished(stopped):
     assert page.progress == "0 of 2 seeds are done; droptop seed 0 is at step 6, in task 2"
     assert page.answer is None
     assert {section.name for section in page.sections} == {"accuracy", "matrices", "confusion", "kappa"}
-    assert [moment["step"] for moment in page.looks["moments"]] == [2, 4, 6]
+    assert [moment["step"] for moment in page.attention["moments"]] == [2, 4, 6]
 
 
 def test_text_stays_text(stopped):
@@ -302,9 +303,9 @@ def test_a_large_run_stays_small(tmp_path):
 def test_maps_without_a_common_moment_are_left_out():
     maps = Maps(np.zeros((1, 4, 4, 1), np.uint8), ["a"], np.zeros(1), None, [Moment(1, 0, np.ones((1, 2, 2)), None)])
     other = maps._replace(moments=[Moment(2, 0, np.ones((1, 2, 2)), None)])
-    assert looks.looks({"none": maps, "droptop": other}, []) is None
-    assert looks.looks({}, []) is None
-    assert len(looks.looks({"none": maps}, [])["moments"]) == 1  # a map without contrast, a picture without colour
+    assert attention_data({"none": maps, "droptop": other}, []) is None
+    assert attention_data({}, []) is None
+    assert len(attention_data({"none": maps}, [])["moments"]) == 1  # a map without contrast, a picture without colour
 
 
 # -- Serving ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from droptop.report import seed_progress as progress
 from droptop.report.seed_progress import Plain
-from droptop.training.seed_run import Progress
+from droptop.training.observer import SeedProgress
 
 
 @pytest.fixture
@@ -20,15 +20,15 @@ def test_what_was_done_before_does_not_count_as_fast(clock, capsys):
     """Two jobs of 100 steps; one goes on from step 60. 40 steps in 10 s, then 100 are left."""
     listener, one, other = Plain(), SimpleNamespace(name="none seed 0"), SimpleNamespace(name="none seed 1")
     listener.begin(2)
-    listener.progress(one, Progress(60, 100, 3, 5, 1.0))
+    listener.progress(one, SeedProgress(60, 100, 3, 5, 1.0))
     clock.seconds += 10
-    listener.progress(one, Progress(100, 100, 4, 5, 1.0))
+    listener.progress(one, SeedProgress(100, 100, 4, 5, 1.0))
     listener.done(one)
     assert capsys.readouterr().out.splitlines()[-1] == "none seed 0: done, 1 of 2, about 25 s left"
-    listener.progress(other, Progress(0, 100, 0, 5, 1.0))
+    listener.progress(other, SeedProgress(0, 100, 0, 5, 1.0))
     clock.seconds += 400
-    listener.progress(other, Progress(50, 100, 2, 5, 1.0))
+    listener.progress(other, SeedProgress(50, 100, 2, 5, 1.0))
     assert listener.whole.left() == ", about 4 min left"  # 90 steps in 410 s
-    listener.progress(other, Progress(100, 100, 4, 5, 1.0))
+    listener.progress(other, SeedProgress(100, 100, 4, 5, 1.0))
     listener.done(other)
     assert capsys.readouterr().out.splitlines()[-1] == "none seed 1: done, 2 of 2"

@@ -4,7 +4,7 @@ import torch
 
 from droptop import BadRequest, Samples, make_learner, make_stream
 from droptop.cli import main
-from droptop.cli.flags import parse
+from droptop.cli.run_flags import parse
 from droptop.data.image_store import Stored
 from droptop.data.variants import VARIANTS
 from droptop.streams import folder

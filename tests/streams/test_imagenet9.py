@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from droptop import BadRequest, make_stream
+from droptop.data import imagenet9
+from droptop.data.imagenet9 import FOLDERS, IMAGENET9, TESTS, TINY
 from droptop.data.variant_folders import write_variants
 from droptop.data.variants import VARIANTS
 from droptop.errors import Damaged
 from droptop.runs.config import configure
-from droptop.streams import imagenet9
-from droptop.streams.imagenet9 import FOLDERS, IMAGENET9, TESTS, TINY
 
 from pictures import pixels, write_tree
 

@@ -4,7 +4,7 @@ import torch
 from PIL import ImageColor
 
 from droptop import BadRequest, make_stream
-from droptop.cli.flags import parse
+from droptop.cli.run_flags import parse
 from droptop.errors import Damaged
 from droptop.runs.config import to_toml
 from droptop.streams import STREAMS, mnist

@@ -2,7 +2,7 @@ import pytest
 
 from droptop import BadRequest
 from droptop.options import flatten
-from droptop.sweeps.grid import folder_name, read_study, settled
+from droptop.sweeps.grid import absolute_text, folder_name, read_study
 
 
 def study(tmp_path, text):
@@ -77,13 +77,13 @@ def test_a_study_asks_for_the_same_from_every_folder(tmp_path, monkeypatch):
     text = 'seeds = 2  # of each\ndata = ["fashion", "folder:images"]\nroot = "data"\n[[also]]\nlr = [0.1, 1e-5]\n'
     asked = {folder_name(config) for config in study(tmp_path, text)}
     kept = tmp_path / "kept.toml"
-    kept.write_text(settled(tmp_path / "study.toml"))
+    kept.write_text(absolute_text(tmp_path / "study.toml"))
     monkeypatch.chdir(tmp_path.parent)
     assert {folder_name(config) for config in read_study(kept)} == asked
     assert {config.options.root for config in read_study(kept)} == {tmp_path / "data"}
-    assert settled(kept) == kept.read_text()
+    assert absolute_text(kept) == kept.read_text()
     (tmp_path / "study.toml").write_text("lr = 0.2  # as it is\n")
-    assert settled(tmp_path / "study.toml") == "lr = 0.2  # as it is\n"
+    assert absolute_text(tmp_path / "study.toml") == "lr = 0.2  # as it is\n"
 
 
 @pytest.mark.parametrize(

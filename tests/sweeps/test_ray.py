@@ -1,6 +1,5 @@
 """A real Ray cluster of several nodes on this machine: one is killed in the middle, one is added, nothing is lost."""
 
-import hashlib
 import os
 import signal
 
@@ -10,19 +9,10 @@ from droptop.sweeps.local import local
 from droptop.sweeps.on_ray import on_ray
 from droptop.sweeps.sweep import sweep
 
-from studies import CELLS, Silent, write_study
+from studies import CELLS, Silent, digests, write_study
 
 ray = pytest.importorskip("ray", reason="needs the extra [ray]")
 pytestmark = pytest.mark.ray
-
-
-def digests(study):
-    """Hashes of what every cell found, by cell."""
-    return {
-        str(path.relative_to(study)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for name in ("metrics.jsonl", "result.json")
-        for path in sorted(study.glob(f"runs/*/seed-*/{name}"))
-    }
 
 
 def test_a_node_dies_and_another_joins(tmp_path, capsys):
@@ -35,8 +25,8 @@ def test_a_node_dies_and_another_joins(tmp_path, capsys):
     class Meddler(Silent):
         """Kills a node once some cells are done, and adds one later."""
 
-        def cell(self, job, status, done, failed):
-            super().cell(job, status, done, failed)
+        def done(self, job):
+            super().done(job)
             if len(self.cells) == 8:
                 for processes in doomed.all_processes.values():
                     for info in processes:

@@ -9,7 +9,7 @@ from scipy.stats import ttest_rel
 from droptop import BadRequest
 from droptop.report.tables import averaged_over
 from droptop.results.statistics import compare, holm
-from droptop.sweeps.results import also_varied, export, rows
+from droptop.sweeps.results import also_varied, export, grouped_rows
 
 
 def values(seeds=6):
@@ -73,14 +73,14 @@ def test_corrected_as_compare_corrects():
         for seed, value in enumerate(own[test][figure])
     ]
     effects = compare(none, droptop)["effects"]
-    for row in rows(study, ["debias"]):
+    for row in grouped_rows(study, ["debias"]):
         if row["debias"] == "droptop":
             assert row["p_holm"] == pytest.approx(effects[row["test"]][row["figure"]]["p_holm"])
 
 
 def test_a_row_a_seed():
     data = values(seeds=3)
-    found = rows(data, ["debias", "lr", "seed"])
+    found = grouped_rows(data, ["debias", "lr", "seed"])
     assert [(row["lr"], row["seed"], row["mean"]) for row in found if row["debias"] == "none"] == [
         (value["learner.lr"], value["seed"], value["value"]) for value in data if value["debias"] == "none"
     ]
@@ -95,7 +95,7 @@ def test_a_row_a_seed():
 
 def test_groups_and_paired_differences():
     data = values()
-    found = {(row["debias"], row["lr"]): row for row in rows(data, ["debias", "lr"])}
+    found = {(row["debias"], row["lr"]): row for row in grouped_rows(data, ["debias", "lr"])}
     assert found.keys() == {("none", 0.1), ("none", 0.2), ("droptop", 0.1), ("droptop", 0.2)}
     for lr in (0.1, 0.2):
         arms = [
@@ -116,7 +116,7 @@ def test_groups_and_paired_differences():
 
 def test_a_coarser_grouping_pools_and_still_pairs_like_with_like():
     data = values()
-    [droptop] = [row for row in rows(data, ["debias"]) if row["debias"] == "droptop"]
+    [droptop] = [row for row in grouped_rows(data, ["debias"]) if row["debias"] == "droptop"]
     assert (droptop["cells"], droptop["n"], droptop["pairs"]) == (12, 6, 6)
     assert droptop["diff"] == pytest.approx(1.0, abs=0.3)
 
@@ -132,24 +132,24 @@ def test_cells_of_one_seed_are_one_observation():
         for gamma in range(8)
         for seed in range(3)
     ]
-    [row] = [row for row in rows(data, ["debias"]) if row["debias"] == "droptop"]
+    [row] = [row for row in grouped_rows(data, ["debias"]) if row["debias"] == "droptop"]
     assert (row["cells"], row["n"], row["pairs"]) == (24, 3, 3)
     assert row["p"] == pytest.approx(ttest_rel(shift, [0, 0, 0]).pvalue)
 
 
 def test_options_that_results_do_not_depend_on_do_not_part_twins():
     data = [value | {"checkpoint_seconds": 9.0 if value["debias"] == "none" else 5.0} for value in values()]
-    assert {row["pairs"] for row in rows(data, ["debias", "lr"]) if row["debias"] == "droptop"} == {6}
+    assert {row["pairs"] for row in grouped_rows(data, ["debias", "lr"]) if row["debias"] == "droptop"} == {6}
 
 
 def test_rows_are_sorted_by_size():
     data = [value | {"learner.lr": 10.0 if value["learner.lr"] == 0.2 else 2.0} for value in values()]
-    assert [row["lr"] for row in rows(data, ["lr", "debias"])] == [2.0, 2.0, 10.0, 10.0]
+    assert [row["lr"] for row in grouped_rows(data, ["lr", "debias"])] == [2.0, 2.0, 10.0, 10.0]
 
 
 def test_cells_without_a_twin_are_not_paired():
     data = [v for v in values() if v["debias"] != "none" or v["seed"] < 3]
-    assert {row["lr"]: row["pairs"] for row in rows(data, ["debias", "lr"]) if row["debias"] == "droptop"} == {
+    assert {row["lr"]: row["pairs"] for row in grouped_rows(data, ["debias", "lr"]) if row["debias"] == "droptop"} == {
         0.1: 3,
         0.2: 3,
     }
@@ -157,7 +157,7 @@ def test_cells_without_a_twin_are_not_paired():
 
 def test_unknown_options_are_named():
     with pytest.raises(BadRequest, match="--by"):
-        rows(values(), ["learning_rate"])
+        grouped_rows(values(), ["learning_rate"])
 
 
 def test_holm_by_hand():
@@ -167,7 +167,7 @@ def test_holm_by_hand():
 
 
 def test_export(tmp_path):
-    export(rows(values(), ["debias", "lr"]), tmp_path / "r.csv")
+    export(grouped_rows(values(), ["debias", "lr"]), tmp_path / "r.csv")
     lines = (tmp_path / "r.csv").read_text().splitlines()
     assert lines[0].startswith("debias,lr,test,figure,n,mean,error")
     assert len(lines) == 1 + 4

@@ -15,7 +15,7 @@ from droptop.runs.build import build_stream
 from droptop.runs.config import configure
 from droptop.runs.records import read_confusion, read_maps
 from droptop.streams import Position
-from droptop.training.attention_recorder import attended, in_turn
+from droptop.training.attention_recorder import in_turn, maps_of
 from droptop.training.seed_run import SeedRun, blocks
 
 from toys import QUICK, differences, feed, snapshot, toy_batches, toy_learner
@@ -108,7 +108,7 @@ def test_looking_leaves_the_learner_alone(method, debias, options):
     learner = feed(toy_learner(method, debias, **options), toy_batches(6))
     before = snapshot(learner)
     x, y, _ = toy_batches(1, seed=1)[0]
-    maps = attended(learner, Samples(x, y), seed=0)
+    maps = maps_of(learner, Samples(x, y), seed=0)
     assert differences(before, snapshot(learner)) == []
     with torch.no_grad(), untracked(learner.model):
         first = learner.model.stem(learner.normalise(x))

@@ -7,7 +7,7 @@ import torch
 
 from droptop.errors import Diverged
 from droptop.runs.config import configure
-from droptop.sweeps.local import Patient, companies
+from droptop.sweeps.local import PatientPool, merged
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.seed_run import Interrupted
 from droptop.training.workers import Job, Worker
@@ -82,7 +82,7 @@ class Driver:
     def __init__(self):
         self.heard = []
 
-    def failed(self, jobs, failure):
+    def retry(self, jobs, failure):
         self.heard.append([job.seed for job in jobs])
         return [list(jobs)]
 
@@ -98,7 +98,7 @@ def test_who_failed_alone_is_not_counted_again_when_the_company_fails(tmp_path):
         send = sent.append
 
     jobs = [Job(configure("fashion", "er", "none", device="cuda"), tmp_path, seed) for seed in range(3)]
-    pool = Patient(None, [], driver=Driver())
+    pool = PatientPool(None, [], driver=Driver())
     worker = Worker(SimpleNamespace(is_alive=lambda: True), Pipe(), jobs)
     pool.hear(worker)
     assert pool.waiting == [[jobs[1]]]
@@ -113,6 +113,6 @@ def test_a_gpu_takes_all_configurations_at_once_unless_they_switch_the_process(t
         return [Job(configure("fashion", "er", "none", device="cuda", **options), tmp_path, seed) for seed in range(2)]
 
     packs = [pack(), pack(lr=0.03), pack(precision="bf16"), pack(lr=0.01)]
-    together, apart = companies(packs)
+    together, apart = merged(packs)
     assert together == packs[0] + packs[1] + packs[3]
     assert apart == packs[2]
