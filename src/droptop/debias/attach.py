@@ -5,18 +5,18 @@
         with layer.labels(y):
             loss = F.cross_entropy(model(x), y)  # debiased; without labels or in eval mode the model is as it was
         loss.backward(); ...
-        layer.adjust(memory_x, memory_y)         # every p-th time: is it better to drop more, or less?
+        layer.adjust(memory_x, memory_y)         # every p-th call: is it better to drop more, or less?
 
 `first` is the submodule whose output is the first map: the end of the stem, after its norm and activation (`maxpool` of
-a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage. What
-a map may look like says `nets/layout.py`; what a pass costs and leaves behind, `nets/map_hooks.py`.
+a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage.
+`nets/map_layout.py` says what a map may look like, `nets/hooks.py` what a pass costs and leaves behind.
 
 compile     before or after: `torch.compile(model)` breaks its graph at the model's entry and end and at `first`, and
             only while there are labels; the attention pass runs eagerly. `fullgraph=True` is an error then.
 copies      of the model (deepcopy, pickle) are plain models; a copy of the layer comes with a copy of the model.
-recomputing (activation checkpointing) is for what comes after `first`: in the backward pass there are no labels.
-parallel    in DistributedDataParallel every process has a layer of its own, with labels, memory and intensities of its
-            own (give each its own seed). nn.DataParallel is refused.
+recomputing (activation checkpointing) only after `first`: in the backward pass there are no labels.
+parallel    in DistributedDataParallel every process has its own layer, labels, memory and intensities (give each its
+            own seed). nn.DataParallel is refused.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ from droptop.nets.map_layout import MapLayout
 from droptop.options import flatten, replaced
 from droptop.rng import generator
 
-CHUNK = 250  # memory samples a forward pass of the probe
+CHUNK = 250  # memory samples per forward pass of the probe
 
 
 def attach(
@@ -49,16 +49,30 @@ def attach(
     channels_last: bool | None = None,
     **options: Any,
 ) -> "Attached":
-    """Puts the debiasing layer behind `first`; the options are those of `DropTopConfig` and `IntensityConfig`.
+    """Put the debiasing layer behind the submodule `first`.
 
-    `classify` gives the logits of memory samples, where `model(x)` is something else. `grid` (rows, columns) and
-    `channels_last` say how maps lie, where their shape does not.
+    Args:
+        model: Any model, compiled or not.
+        first: Name of the submodule that gives the first map.
+        last: Name of the submodule that gives the last map.
+        classes: Number of classes.
+        seed: Decides the random draws of the layer.
+        classify: Gives the logits of memory samples, where `model(x)` gives something else.
+        grid: Rows and columns of the tokens, where these are not a square.
+        channels_last: Whether maps are (B, h, w, c), where their shape does not tell.
+        **options: Settings of `DropTopConfig` and `IntensityConfig`, such as gamma=5.0 or period=3.
+
+    Returns:
+        The layer, which works inside of `with layer.labels(y)`.
+
+    Raises:
+        BadRequest: If there is no such submodule or option, or the model has a layer already.
     """
     return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), configured(options))
 
 
 def configured(options: dict[str, Any]) -> DropTopConfig:
-    """The layer's settings from flat options: `gamma=5.0, period=3`."""
+    """Return the settings that flat options name (`gamma=5.0, period=3`); raise BadRequest for those that cannot be."""
     paths = {path.rpartition(".")[2]: path for path in flatten(DropTopConfig())}
     for name in options.keys() - paths.keys():
         raise BadRequest(f"attach has no option {name}{meant(name, paths)}")
@@ -70,7 +84,7 @@ def configured(options: dict[str, Any]) -> DropTopConfig:
 
 
 class Attached:
-    """What `attach` gives: the layer, its labels and its intensities."""
+    """The debiasing layer in a model of the user's: what `attach` returns."""
 
     def __init__(
         self,
@@ -93,9 +107,9 @@ class Attached:
         self.map_hooks = MapHooks(inner, first, last, layout)
         self.device = device_of(inner)
         self.debias = DropTop(config, classes, generator(seed, "debias", device=self.device)).to(self.device)
-        self.steps = 0  # that `tick` has counted
-        self.waiting: Tensor | None = None  # the state of a generator on a device that the model is not on yet
-        self.checked = False  # has the last map been looked at?
+        self.steps = 0  # counted by `tick`
+        self.waiting: Tensor | None = None  # a generator state for a device that the model has not been moved to yet
+        self.checked = False  # was the size of the last map checked?
         self.hooks = self.map_hooks.install()
 
     def __repr__(self) -> str:
@@ -103,7 +117,7 @@ class Attached:
         return f"Attached({where} of {type(self.map_hooks.model).__name__}, gamma={config.gamma}, drop={config.drop})"
 
     def remove(self) -> None:
-        """Leaves the model as it was found."""
+        """Take the layer out of the model, which is then as it was before `attach`."""
         for hook in self.hooks:
             hook.remove()
         self.hooks = []
@@ -112,7 +126,14 @@ class Attached:
 
     @contextmanager
     def labels(self, y: Tensor) -> Iterator[None]:
-        """While the model is training, what it is called with is debiased as samples of these classes."""
+        """Debias what the model is called with inside of the `with` block, while it is in training mode.
+
+        Args:
+            y: The classes of the samples (B), integers.
+
+        Raises:
+            BadBatch: If these are no labels, or not as many as the model is given samples.
+        """
         if not self.hooks:
             raise BadRequest("this debiasing layer was removed from its model")
         self.check(y)
@@ -122,7 +143,7 @@ class Attached:
             yield
 
     def check(self, y: Tensor) -> None:
-        """Refuses what are no labels; on a GPU not by their values, for which it would have to be waited."""
+        """Raise BadBatch for what are no labels; on a GPU their values are not read, since that would wait for it."""
         if not isinstance(y, Tensor):
             raise BadBatch(f"labels must be a tensor, not {type(y).__name__}")
         if y.dim() != 1 or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
@@ -131,6 +152,7 @@ class Attached:
             raise BadBatch(f"labels must lie in 0 to {self.classes - 1}, not {y.min()} to {y.max()}")
 
     def masked(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
+        """Return the first map with its drop mask applied; raise BadBatch if it has not one sample per label."""
         if len(first) != len(y):
             raise BadBatch(
                 f"{self.map_hooks.names['first']!r} gives maps of {len(first)} samples, but there are {len(y)} labels"
@@ -142,31 +164,50 @@ class Attached:
 
     @property
     def trace(self) -> Trace:
-        """Attention and mask (B, h, w) of the last batch that was debiased."""
+        """Return attention and mask (B, h, w) of the last batch that was debiased."""
         return self.debias.last
 
     # -- Adapting ------------------------------------------------------------------------------------------------
 
     @property
     def kappa(self) -> Tensor:
-        """The intensity of every class, in percent of the first map."""
+        """Return the intensity of every class, in percent of the first map."""
         return self.debias.intensity.kappa
 
     def adjust(self, x: Tensor, y: Tensor) -> bool:
-        """Counts a step; if it is the last one of a period, shifts the intensities by the loss on memory samples, and
-        says so. Call it after every step with the whole memory, as the model takes it, unaugmented."""
-        self.check_memory(x, y)  # in every step: what is refused is no step, and not first refused at a period's end
+        """Count a step and, if it is the last of a period, adapt the intensities by the loss on the memory.
+
+        Args:
+            x: All images of the memory, unaugmented, as the model takes them.
+            y: Their labels.
+
+        Returns:
+            Whether the intensities were adapted: every p-th call.
+
+        Raises:
+            BadBatch: If these are no labels, or not one per image; the step is not counted.
+        """
+        self.check_memory(x, y)  # at every step, so that a mistake is not first seen at the end of a period
         if due := self.tick():
             self.probe(x, y)
         return due
 
     def tick(self) -> bool:
-        """Counts a step; is it time for `probe`?"""
+        """Count a step.
+
+        Returns:
+            Whether `probe` is due now.
+        """
         self.steps += 1
         return self.debias.adapts and self.steps % self.debias.config.intensity.period == 0
 
     def probe(self, x: Tensor, y: Tensor) -> None:
-        """Ends a period: the loss of every class on memory samples, unmasked, in eval mode."""
+        """End a period: record the loss of every class on memory samples, unmasked, in eval mode.
+
+        Args:
+            x: All images of the memory, unaugmented, as the model takes them.
+            y: Their labels.
+        """
         self.check_memory(x, y)
         self.follow()
         intensity, classify = self.debias.intensity, self.classify or self.map_hooks.model
@@ -176,11 +217,13 @@ class Attached:
             x, y = x[rows.to(x.device)], y[rows.to(y.device)]
         y = y.to(self.device, torch.int64)
         with evaluating(self.map_hooks.model):
-            logits = (classify(images.to(self.device)) for images in x.split(CHUNK))
+            parts = x.split(CHUNK) if len(x) else ()  # an empty memory has nothing to classify
+            logits = (classify(images.to(self.device)) for images in parts)
             losses = intensity.mean_losses(logits, y.split(CHUNK), torch.ones_like(y, dtype=torch.bool))
         intensity.record(losses)
 
     def check_memory(self, x: Tensor, y: Tensor) -> None:
+        """Raise BadBatch if the memory's labels are none, or not one per image."""
         self.check(y)
         if len(x) != len(y):
             raise BadBatch(f"the memory has {len(x)} images and {len(y)} labels")
@@ -188,7 +231,7 @@ class Attached:
     # -- State ---------------------------------------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Goes where the model went. A generator cannot: there is a new one of the same seed over there."""
+        """Move to the device of the model. A generator cannot move: a new one of the same seed takes its place."""
         device = device_of(self.map_hooks.model)
         if device != self.device:
             self.device, self.debias = device, self.debias.to(device)
@@ -196,7 +239,11 @@ class Attached:
             self.draw_from(self.waiting)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Everything that the next step depends on, besides the model: intensities, histories, generator, steps."""
+        """Return everything that the next step depends on, besides the model.
+
+        Returns:
+            Intensities, histories, generator state and step count by name.
+        """
         self.follow()
         return {
             **self.debias.state_dict(),
@@ -205,10 +252,18 @@ class Attached:
         }
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        own = self.state_dict()
-        drawn = {"generator"}  # whose length differs from device to device
-        shapes = [name for name in own.keys() - drawn if name in state and own[name].shape != state[name].shape]
-        if wrong := sorted(own.keys() ^ state.keys()) or shapes:
+        """Copy a state into the layer.
+
+        Args:
+            state: What `state_dict` gave, on any device.
+
+        Raises:
+            BadRequest: If the state is that of a layer with other settings.
+        """
+        current = self.state_dict()
+        names = current.keys() - {"generator"}  # the length of whose state differs from device to device
+        shapes = [name for name in names if name in state and current[name].shape != state[name].shape]
+        if wrong := sorted(current.keys() ^ state.keys()) or shapes:
             raise BadRequest(f"this state is of another layer: {', '.join(wrong[:5])}")
         with torch.no_grad():
             for name, value in self.debias.state_dict().items():
@@ -217,16 +272,16 @@ class Attached:
         self.steps = int(state["steps"])
 
     def draw_from(self, state: Tensor | None) -> None:
-        """Sets the generator; a state from another kind of device waits until the model goes there."""
+        """Set the generator; a state from another kind of device waits until the model is moved there."""
         fits = state is not None and len(state) == len(self.debias.generator.get_state())
         if fits and state is not None:
             self.debias.generator.set_state(state.cpu())
         self.waiting = None if fits else state
 
     def __reduce__(self) -> Any:
-        """A copy is a layer in a copy of the model."""
+        """Copy or pickle the layer as one in a copy of the model."""
         names = self.map_hooks.names
-        return _again, (
+        return _rebuilt, (
             self.model,
             names["first"],
             names["last"],
@@ -240,17 +295,17 @@ class Attached:
         )
 
 
-def _again(*args: Any) -> Attached:
-    *given, there, state = args
-    layer = Attached(*given)
+def _rebuilt(*args: Any) -> Attached:
+    *arguments, installed, state = args
+    layer = Attached(*arguments)
     layer.load_state_dict(state)
-    if not there:
+    if not installed:
         layer.remove()
     return layer
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The model itself, inside of what `torch.compile` and DistributedDataParallel put around it."""
+    """Return the model itself, without what `torch.compile` and DistributedDataParallel put around it."""
     if isinstance(model, nn.DataParallel):
         raise BadRequest("a model in nn.DataParallel cannot be debiased: take DistributedDataParallel")
     if isinstance(model, nn.parallel.DistributedDataParallel):
@@ -260,4 +315,5 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def device_of(model: nn.Module) -> torch.device:
+    """Return the device of the first weight; the CPU where there is none."""
     return next((tensor.device for tensor in model.parameters()), torch.device("cpu"))

@@ -1,8 +1,10 @@
-"""DropTop, the debiasing layer (Kim et al., AAAI-24), between a backbone's stem and its trunk.
+"""DropTop, the debiasing layer (Kim et al., AAAI-24), between the stem and the trunk of a backbone.
 
-first = model.stem(x)
-first = debias(first, last=lambda: last_map(model, first), labels=y)
-logits = model.head(model.trunk(first))
+    first = model.stem(x)
+    first = debias(first, last=lambda: last_map(model, first), labels=y)
+    logits = model.head(model.trunk(first))
+
+Eq. 4 is in `fusion.py`, Eq. 5-6 in `mask.py`, Eq. 7-8 in `intensity.py`.
 """
 
 import warnings
@@ -15,41 +17,45 @@ from torch import Tensor, nn
 
 from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig
-from droptop.debias.mask import Rounding, cell_counts, drop_mask
+from droptop.debias.mask import Rounding, apply_mask, cell_counts, drop_mask
 from droptop.errors import BadRequest, require
 from droptop.nets.backbone import AttentionNorm
 
 
 @dataclass(frozen=True)
 class DropTopConfig:
+    """Hold the settings of the debiasing layer."""
+
     gamma: float = 5.0
-    """Percent of the first map that is dropped in all."""
+    """Percent of the first map dropped in all."""
     kappa_0: float = 5.0
     """Initial intensity: percent dropped by attention, at most gamma; the rest is dropped at random."""
     drop: Literal["adaptive", "top", "constant", "random"] = "adaptive"
     """kappa: adaptive (DropTop), always gamma (the ablation "Fixed Drop"), always kappa_0, or 0 ("Rand Drop")."""
     attention: Literal["fused", "last"] = "fused"
-    """Scores cells by both maps (Eq. 4), or by the last one alone (the ablation "No MF")."""
+    """Score cells by both maps (Eq. 4), or by the last map alone (the ablation "No MF")."""
     attention_norm: AttentionNorm = "batch"
-    """What BatchNorm normalises by while the last map is made that scores cells: the batch, or running statistics."""
+    """What BatchNorm normalises by in the attention pass: the batch, or its running statistics."""
     mask: Literal["hard", "soft"] = "hard"
     """Drop the top cells (Eq. 5), or weaken them by rank (appendix E)."""
     rounding: Rounding = "stochastic"
-    """How percent become whole cells."""
+    """How a percentage becomes a whole number of cells."""
     intensity: IntensityConfig = field(default_factory=IntensityConfig)
 
     @property
     def start(self) -> float:
-        """What kappa begins with."""
+        """Return the kappa that training starts with: kappa_0, at most gamma."""
         return min(self.kappa_0, self.gamma)
 
     def with_effective_kappa_0(self) -> "DropTopConfig":
-        """With the kappa_0 that is run, for whoever notes it."""
+        """Return these settings with the kappa_0 that training really starts with."""
         return replace(self, kappa_0=self.start)
 
     def check_kappa_0(self, usual: "DropTopConfig") -> None:
-        """Refuses a kappa_0 above gamma that somebody asked for; the usual one a lower gamma takes along. No part of
-        what a configuration must be: there are older runs that ran gamma in its place."""
+        """Raise BadRequest if the user set a kappa_0 above gamma; `usual` has the default, which gamma may cut.
+
+        This is not in `__post_init__`, since the folders of older runs hold such settings.
+        """
         require(
             self.kappa_0 in (self.start, usual.kappa_0),
             "kappa_0",
@@ -68,10 +74,10 @@ class DropTopConfig:
         )
 
 
-# What `--debias NAME` means: the paper's ablations are settings of the one layer.
+# What `--debias NAME` sets: the paper's ablations are settings of one layer.
 DEBIAS: dict[str, dict[str, Any]] = {
     "droptop": {},
-    "droptop-paper": {},  # and what the paper has otherwise for the method (`Learner.paper`)
+    "droptop-paper": {},  # besides, `Learner.paper`: the options that the paper has for the method
     "no-fusion": {"attention": "last"},
     "fixed": {"drop": "top"},
     "random": {"drop": "random"},
@@ -79,14 +85,17 @@ DEBIAS: dict[str, dict[str, Any]] = {
 
 
 class Trace(NamedTuple):
-    """What the layer did to the last batch, for reports; B, h, w each."""
+    """Hold what the layer did to the last batch, for reports; B, h, w each."""
 
     attention: Tensor
     mask: Tensor
 
 
 def check_last_map(config: DropTopConfig, cells: int, instead: str) -> None:
-    """A last map of one cell scores all cells of the first one alike: fusion does nothing, and it alone is refused."""
+    """Warn if the last map has one cell, so that fusion does nothing; raise BadRequest if it alone gives the scores.
+
+    `instead` says what the user can do about it.
+    """
     if cells == 1 and config.attention == "last":
         raise BadRequest(f"--attention last takes a last map larger than 1 x 1: {instead}")
     if cells == 1:
@@ -94,9 +103,15 @@ def check_last_map(config: DropTopConfig, cells: int, instead: str) -> None:
 
 
 class DropTop(nn.Module):
-    """The debiasing layer: the first map without the cells that the model attends to most, by class and direction."""
+    """Drop the cells of the first map that the model attends to most; how many, depends on the class.
 
-    last: Trace
+    Args:
+        config: The settings of the layer.
+        classes: Number of classes.
+        generator: Draws the layer's random numbers; on the device of the maps.
+    """
+
+    last: Trace  # of the last batch
 
     def __init__(self, config: DropTopConfig, classes: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -107,24 +122,26 @@ class DropTop(nn.Module):
 
     @property
     def adapts(self) -> bool:
+        """Return whether intensities are adapted while training."""
         return self.config.drop == "adaptive"
 
     @property
     def attention_pass(self) -> AttentionNorm | None:
-        """By which of BatchNorm's statistics it attention_pass at the last map; None where it does not."""
+        """Return what BatchNorm normalises by in the attention pass; None where no cell is chosen by attention."""
         return None if self.config.drop == "random" else self.config.attention_norm
 
     def kappa(self, labels: Tensor, direction: int | None) -> Tensor:
+        """Return the percentage to drop by attention per sample, in the direction tried now or in a given one."""
         if self.adapts:
             return self.intensity.current(labels, direction)
         return self.intensity.kappa[self.intensity.group(labels)]
 
     def score(self, first: Tensor, last: Tensor) -> Tensor:
-        """Attention (B, h, w): what cells are chosen by."""
+        """Compute attention (B, h, w), by which cells are chosen: Eq. 4, or the ablation "No MF"."""
         return (fuse if self.config.attention == "fused" else last_only)(first, last)
 
     def mask(self, attention: Tensor, kappa: Tensor, uniform: Tensor, noise: Tensor) -> Tensor:
-        """The drop mask (B, h, w) of samples of intensity `kappa` (B), for given random numbers."""
+        """Make the drop mask (B, h, w) of samples with intensities `kappa` (B) from given random numbers: Eq. 5."""
         cells, rounding = attention.shape[-2:].numel(), self.config.rounding
         top = cell_counts(kappa, cells, uniform, rounding)
         total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
@@ -133,8 +150,17 @@ class DropTop(nn.Module):
     def forward(
         self, first: Tensor, last: Callable[[], Tensor], labels: Tensor, direction: int | None = None
     ) -> Tensor:
-        """The first map with its drop mask applied. `last` gives the last map of the unmasked batch, and is not
-        called where no cell is chosen by attention."""
+        """Apply the drop mask to the first map.
+
+        Args:
+            first: The first map (B, c, h, w).
+            last: Gives the last map of the same batch, unmasked; not called where no cell is chosen by attention.
+            labels: The classes of the samples (B).
+            direction: 0 takes the decremented intensities, 1 the incremented ones, None those that are tried now.
+
+        Returns:
+            The masked first map (Eq. 6).
+        """
         samples, _, height, width = first.shape
         if self.attention_pass:
             attention = self.score(first.detach(), last())
@@ -144,4 +170,4 @@ class DropTop(nn.Module):
         noise = torch.rand(attention.shape, generator=self.generator, device=first.device)
         mask = self.mask(attention, self.kappa(labels, direction), uniform, noise)
         self.last = Trace(attention, mask)
-        return first * mask[:, None].to(first.dtype)
+        return apply_mask(first, mask)

@@ -1,8 +1,9 @@
 """Adaptive intensity shifting, Eq. 7-8 and Algorithm 2 of the DropTop paper: how much should be dropped?
 
-Every class has its own kappa'. For p steps the learner tries kappa' * alpha, for the next p steps kappa' / alpha, and
-so on; what each block takes off the class's loss on the memory goes into that direction's history. When both hold l
-entries, a one-sided t-test says whether one direction is better, and kappa' follows it.
+Every class has its own kappa'. For a block of p steps the learner drops kappa' * alpha percent, for the next p steps
+kappa' / alpha, and so on (Eq. 7). How much the loss of the class on the memory fell in a block goes into the history of
+its direction, decrement or increment (Eq. 8). When both histories hold l entries, a one-sided t-test decides whether
+one direction is better; kappa' then follows it.
 """
 
 from collections.abc import Iterable
@@ -16,27 +17,30 @@ from torch import Tensor, nn
 
 from droptop.errors import require
 
-# Legend: G groups that share an intensity (the classes, or one for all), L history length, 2 = decrement, increment.
+# Legend: N samples, G groups that share an intensity (the classes, or one for all), L history length,
+# 2 = decrement, increment.
 
 
 @dataclass(frozen=True)
 class IntensityConfig:
+    """Hold the settings of adaptive intensity shifting."""
+
     per: Literal["class", "common"] = "class"
-    """One intensity a class, or one for all."""
+    """One intensity per class, or one for all."""
     alpha: float = 0.9
     """Shift step: kappa is multiplied or divided by it."""
     period: int = 3
-    """Steps each direction is tried for (p)."""
+    """Steps that each direction is tried for (p)."""
     history: int = 10
-    """Loss reductions a direction before the test (l)."""
+    """Loss reductions per direction before the test (l)."""
     significance: float = 0.05
-    """p-value at or below which a direction is the better one."""
+    """p-value at or below which a direction counts as better."""
     shift: Literal["eq7", "algorithm2"] = "eq7"
     """Candidates after a decision: on both sides of the new kappa (Eq. 7), or from it onwards (Algorithm 2)."""
     p_counter: Literal["global", "task"] = "global"
-    """Whether the steps that make a period are counted over the whole stream or from each task's start."""
+    """Count the steps of a period over the whole stream, or anew in each task."""
     probe: int = 0
-    """Memory samples the loss is measured on; 0 takes the whole memory."""
+    """Memory samples that the loss is measured on; 0 takes the whole memory."""
     reference: bool = False
     """Keep a second model for the increment (the paper's two-model reference; doubles the cost)."""
 
@@ -49,7 +53,7 @@ class IntensityConfig:
 
 
 def group_losses(losses_N: Tensor, groups_N: Tensor, counted_N: Tensor, groups: int) -> Tensor:
-    """Mean loss of each group (G) over the samples that count; NaN where there are none."""
+    """Return the mean loss of each group (G) over the samples that count; NaN where a group has none."""
     sums = torch.zeros(groups, device=losses_N.device, dtype=losses_N.dtype)
     counts = torch.zeros_like(sums)
     sums.index_add_(0, groups_N, torch.where(counted_N, losses_N, 0))
@@ -58,21 +62,21 @@ def group_losses(losses_N: Tensor, groups_N: Tensor, counted_N: Tensor, groups: 
 
 
 def pooled_t(a_GL: Tensor, b_GL: Tensor) -> Tensor:
-    """Student's t of mean(a) > mean(b) with pooled variance, as scipy's `ttest_ind(a, b, alternative="greater")`."""
+    """Compute Student's t for mean(a) > mean(b), as scipy's `ttest_ind(a, b, alternative="greater")` does."""
     length = a_GL.shape[-1]
     variance = (a_GL.var(-1) + b_GL.var(-1)) / 2
     return (a_GL.mean(-1) - b_GL.mean(-1)) / (variance * 2 / length).sqrt()
 
 
 class Intensity(nn.Module):
-    """kappa of every group and the evidence for changing it; nothing but tensors, updated in place."""
+    """Hold kappa' of every group and the evidence for changing it: only tensors, updated in place."""
 
     kappa: Tensor  # G: kappa', in percent of the map
-    candidates: Tensor  # 2, G: the values that alternate
-    direction: Tensor  # which of the two is being tried
-    loss: Tensor  # 2, G: loss at the start of the block; NaN where the memory held none of the group
-    history: Tensor  # 2, G, L: the latest loss reductions
-    entries: Tensor  # 2, G: how many of them are from after the last decision
+    candidates: Tensor  # 2, G: kappa^dec and kappa^inc, which alternate
+    direction: Tensor  # the one that is tried now: 0 decrement, 1 increment
+    loss: Tensor  # 2, G: loss at the start of the block; NaN where the memory held no sample of the group
+    history: Tensor  # 2, G, L: H^dec and H^inc, the latest loss reductions
+    entries: Tensor  # 2, G: how many of these came after the last decision
 
     def __init__(self, config: IntensityConfig, groups: int, kappa_0: float, gamma: float) -> None:
         super().__init__()
@@ -88,23 +92,23 @@ class Intensity(nn.Module):
         self.register_buffer("entries", torch.zeros(2, groups, dtype=torch.int64))
 
     def around(self, kappa: Tensor) -> Tensor:
-        """Eq. 7: one step down and one step up, never beyond gamma."""
+        """Return the candidates of Eq. 7 around kappa': one step down and one step up, at most gamma."""
         return torch.stack([kappa * self.config.alpha, kappa / self.config.alpha]).clamp(max=self.gamma)
 
     def group(self, labels: Tensor) -> Tensor:
+        """Return the group of each label."""
         return labels if self.config.per == "class" else torch.zeros_like(labels)
 
     def current(self, labels_B: Tensor, direction: int | None = None) -> Tensor:
-        """The percentage to drop for each sample: of the direction being tried, or of a given one."""
+        """Return the percentage to drop per sample, in the direction that is tried now or in a given one."""
         down, up = self.candidates
         tried = torch.where(self.direction == 0, down, up) if direction is None else self.candidates[direction]
         return tried[self.group(labels_B)]
 
     def mean_losses(self, logits: Iterable[Tensor], labels: Iterable[Tensor], counted_N: Tensor) -> Tensor:
-        """Probe: return the mean loss of each group over memory samples, whose logits and labels come in parts."""
+        """Return the mean loss of each group (G) over memory samples, whose logits and labels come in parts."""
         parts = [
-            (F.cross_entropy(answer, label, reduction="none").double(), self.group(label))
-            for answer, label in zip(logits, labels)
+            (F.cross_entropy(some, y, reduction="none").double(), self.group(y)) for some, y in zip(logits, labels)
         ]
         empty = torch.zeros(0, device=self.kappa.device)
         losses_N = torch.cat([empty.double(), *(losses for losses, _ in parts)])
@@ -112,19 +116,22 @@ class Intensity(nn.Module):
         return group_losses(losses_N, groups_N, counted_N, len(self.kappa))
 
     def record(self, losses: Tensor) -> None:
-        """Ends a block with the groups' losses (G), or (2, G) where each direction has a model of its own."""
+        """End a block: record how much the losses fell (Eq. 8), turn to the other direction, and decide if due.
+
+        `losses` are the groups' (G), or (2, G) where each direction has its own model.
+        """
         reduction = self.loss - losses
         self.loss.copy_(losses.expand_as(self.loss))
         tried = torch.arange(2, device=reduction.device)[:, None] == self.direction
-        took = tried & reduction.isfinite()
+        recorded = tried & reduction.isfinite()
         pushed = torch.cat([self.history[..., 1:], reduction[..., None]], dim=-1)
-        self.history.copy_(torch.where(took[..., None], pushed, self.history))
-        self.entries.copy_((self.entries + took).clamp(max=self.config.history))
+        self.history.copy_(torch.where(recorded[..., None], pushed, self.history))
+        self.entries.copy_((self.entries + recorded).clamp(max=self.config.history))
         self.direction.copy_(1 - self.direction)
         self.decide()
 
     def decide(self) -> None:
-        """Groups whose histories are full follow the better direction, if there is one, and start afresh."""
+        """Shift kappa' of every group whose histories are full to the better direction, if any, and clear these."""
         full = (self.entries == self.config.history).all(0)
         t = pooled_t(self.history[0], self.history[1])  # NaN (no variance, no difference) decides nothing
         decrease, increase = full & (t >= self.critical), full & (t <= -self.critical)

@@ -1,4 +1,4 @@
-"""The drop mask, Eq. 5-6 of the DropTop paper: which cells of the first map are taken away?"""
+"""The drop mask, Eq. 5-6 of the DropTop paper: which cells of the first map are dropped?"""
 
 from typing import Literal
 
@@ -11,28 +11,35 @@ Rounding = Literal["stochastic", "nearest"]
 
 
 def cell_counts(percent_B: Tensor, cells: int, uniform_B: Tensor, rounding: Rounding = "stochastic") -> Tensor:
-    """Percentages of the map as whole numbers of cells.
+    """Turn percentages of a map of so many cells into whole numbers of cells.
 
     5% of an 8 x 8 map is 3.2 cells. Rounded to the nearest, every kappa from 4 to 5.4 would drop the same 3 and
-    shifting it would do nothing; floor(3.2 + u) drops 3.2 on average. The same u for kappa and gamma keeps
-    top <= total.
+    shifting it would do nothing; floor(3.2 + u), with u uniform in [0, 1), drops 3.2 on average. The same u for kappa
+    and gamma keeps top <= total.
     """
     offset = uniform_B if rounding == "stochastic" else 0.5
     return torch.floor(percent_B * cells / 100 + offset).long()
 
 
 def ranks(scores: Tensor) -> Tensor:
-    """0 for the highest score of a row, 1 for the next, ties in order of position."""
+    """Rank the scores of each row: 0 for the highest, 1 for the next; ties in order of position."""
     order = scores.argsort(dim=-1, descending=True, stable=True)
     positions = torch.arange(scores.shape[-1], device=scores.device).expand_as(order)
     return torch.empty_like(order).scatter_(-1, order, positions)
 
 
 def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: Tensor, soft: bool = False) -> Tensor:
-    """1 where a cell is kept, 0 where it is dropped: `top` cells of the highest attention, and others at random
-    among the kept ones (by `noise`, uniform in [0, 1)) until `total` are gone.
+    """Make the drop mask of Eq. 5: drop the top cells by attention, and random others until `total` are dropped.
 
-    `soft` (appendix E) weakens the top cells instead of dropping them: the one of rank r of k keeps r / k.
+    Args:
+        attention_BHW: Attention of every cell (B, h, w).
+        top_B: Cells per sample to drop by attention: kappa.
+        total_B: Cells per sample to drop in all: gamma.
+        noise_BHW: Uniform random numbers in [0, 1), which choose the others.
+        soft: Weaken the top cells instead (appendix E): of k cells, that of rank r (1 the highest) keeps r / k.
+
+    Returns:
+        The mask (B, h, w): 1 where a cell is kept, 0 where it is dropped.
     """
     attention, noise = attention_BHW.flatten(1), noise_BHW.flatten(1)
     rank = ranks(attention)
@@ -43,3 +50,8 @@ def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: 
         weakened = (rank + 1) / top_B.clamp(min=1)[:, None]
         mask = torch.where(is_top, weakened.to(mask.dtype), mask)
     return mask.view_as(attention_BHW)
+
+
+def apply_mask(first: Tensor, mask_BHW: Tensor) -> Tensor:
+    """Multiply the first map (B, c, h, w) by the mask, the same for all channels: Eq. 6."""
+    return first * mask_BHW[:, None].to(first.dtype)
