@@ -1,8 +1,10 @@
-"""The main jobs as functions; the command line calls the same ones.
+"""The commands `run`, `compare` and `resume` as functions; the command line calls the same code.
 
-if __name__ == "__main__":      # seeds run in processes of their own, which import this file
-    comparison = droptop.compare("fashion-sticker", "er", "droptop", seeds=3, out="runs/first")
-    print(comparison["effects"]["removed"]["A_avg"])
+    if __name__ == "__main__":      # seeds run in processes of their own, which import this file
+        comparison = droptop.compare("fashion-sticker", "er", "droptop", seeds=3, out="runs/first")
+        print(comparison["effects"]["removed"]["A_avg"])
+
+Without the guard, every process of a seed would start the comparison again; it is refused.
 """
 
 import sys
@@ -24,39 +26,79 @@ from droptop.training.workers import UNGUARDED
 def run(
     data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path, **options: Any
 ) -> dict[str, Any]:
-    """Trains one arm over all seeds; gives its `summary.json`."""
+    """Train one arm over all seeds.
+
+    Args:
+        data: The name of a stream, such as `split-cifar10` or `folder:PATH`.
+        method: The name of a learner, or `FILE.py:CLASS`.
+        debias: The name of a debiaser, or `none`.
+        out: The folder of the run, which must not exist or be empty.
+        options: Any option of the command line, such as `seeds=3, lr=0.05`.
+
+    Returns:
+        What stands in `summary.json`: accuracies and forgetting per test set, with means over seeds.
+
+    Raises:
+        BadRequest: The request cannot be met; nothing was written.
+    """
     return start("run", configure(data, method, debias, **followed(options)), Path(out), Plain())
 
 
 def compare(
     data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path, **options: Any
 ) -> dict[str, Any]:
-    """Trains a method with and without debiasing on the same seeds; gives `compare.json`."""
+    """Train a method with and without debiasing on the same seeds.
+
+    Args:
+        data: The name of a stream.
+        method: The name of a learner, or `FILE.py:CLASS`.
+        debias: The name of the debiaser of one arm; the other arm has none.
+        out: The folder of the comparison; each arm has a run folder in it.
+        options: Any option of the command line, such as `seeds=3, gamma=5`.
+
+    Returns:
+        What stands in `compare.json`: both arms, and per test set what debiasing changes.
+
+    Raises:
+        BadRequest: The request cannot be met; nothing was written.
+    """
     return start("compare", configure(data, method, debias, **followed(options)), Path(out), Plain())
 
 
 def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
-    """Continues either from where it stopped, with more seeds if asked; on a CPU, to the same bytes as in one go."""
+    """Continue a run or a comparison from where it stopped; on a CPU it ends with the same bytes as without a stop.
+
+    Args:
+        out: The folder that `run` or `compare` was given.
+        seeds: How many seeds it is to have; None for as many as it was begun with.
+
+    Returns:
+        What `run` or `compare` would have returned.
+
+    Raises:
+        BadRequest: The folder holds neither a run nor a comparison, or one that has begun more seeds.
+    """
     command, config = load(Path(out))
     return carry_on(command, with_seeds(command, config, Path(out), seeds), Path(out), Plain())
 
 
 def followed(options: dict[str, Any]) -> dict[str, Any]:
-    """Options whose `log` may be a tracker of one's own, by the name that the seeds' processes import it by."""
+    """Return options with a tracker class in `log` replaced by the name that the processes of seeds import it by."""
     log = options.get("log")
     return options | {"log": trackers.name_of(log)} if isinstance(log, type) else options
 
 
 def start(command: Command, config: Config, out: Path, observer: Observer) -> dict[str, Any]:
-    if getattr(current_process(), "_inheriting", False):  # a seed's process, which imports the file that started it
-        sys.exit(UNGUARDED)  # whoever started it says why
+    """Make the folder of a run or comparison and train it; refuse a folder that holds something else."""
+    if getattr(current_process(), "_inheriting", False):  # a seed's process is importing the file that started it
+        sys.exit(UNGUARDED)  # the process that started it says why
     config = config.with_effective_kappa_0()
     begin(command, config, out)
     return carry_on(command, config, out, observer)
 
 
 def carry_on(command: Command, config: Config, out: Path, observer: Observer) -> dict[str, Any]:
-    """Runs what is missing, then draws the figures."""
+    """Train what is missing in a folder that was begun, then draw the figures."""
     was_finished = finished(command, config, out)
     result = execute(command, config, out, observer)
     from droptop.figures import run_figures as figures  # matplotlib is slow to load and only needed here

@@ -1,4 +1,4 @@
-"""What can go wrong, by what a caller should do about it."""
+"""The errors that droptop raises, by what a caller should do about them, and helpers that word their messages."""
 
 import difflib
 import math
@@ -10,24 +10,24 @@ from typing import Any
 
 
 class DroptopError(Exception):
-    """Anything droptop reports in one line instead of a traceback."""
+    """An error that is reported in one line instead of a traceback."""
 
-    resumable = False  # would the same command do better a second time?
+    resumable = False  # True where the same command may succeed when it is given again
 
 
 class BadRequest(DroptopError):
-    """The request cannot be met; nothing was written (exit code 2)."""
+    """A request that cannot be met; nothing was written (exit code 2)."""
 
 
 class Damaged(BadRequest):
-    """Several files that cannot be used, with a reason each."""
+    """Several files that cannot be used, each with its reason."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__(reasons)
         self.reasons = reasons
 
     def __str__(self) -> str:
-        """All of them in one line."""
+        """Return the first reason and how many more there are, in one line."""
         first, more = self.reasons[0], len(self.reasons) - 1
         return f"{first}; and {more} more file{'s' if more > 1 else ''} like it"
 
@@ -37,25 +37,25 @@ class BadBatch(DroptopError, ValueError):
 
 
 class Diverged(DroptopError):
-    """The loss was not finite; weights, statistics and memory are as they were before that batch."""
+    """A loss that is not finite; weights, statistics and memory are as they were before that batch."""
 
 
 class WorkerDied(DroptopError):
-    """A process was killed, or the machine could not give it what it needed."""
+    """A process that was killed, or that lacked something of the machine, such as memory."""
 
     resumable = True
 
 
 class DownloadFailed(DroptopError):
-    """A file did not come, or not the right one; what came of it is kept, and the next attempt goes on from there."""
+    """A file that did not arrive, or is not the right one; the next attempt continues where this one stopped."""
 
 
 class BadCheckpoint(DroptopError):
-    """A checkpoint, or a learner's state, that is damaged or does not belong here."""
+    """A checkpoint, or the state of a learner, that is damaged or belongs to something else."""
 
 
 def refuse(errors: Sequence[BadRequest]) -> None:
-    """Raises them, if there are any, as one; what two of them say alike, since a file was looked at twice, once."""
+    """Raise these errors, if there are any, as one error that gives every reason once."""
     by_reason = {
         reason: error for error in errors for reason in (error.reasons if isinstance(error, Damaged) else [str(error)])
     }
@@ -65,7 +65,11 @@ def refuse(errors: Sequence[BadRequest]) -> None:
 
 @contextmanager
 def all_refusals() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Gives what to try one file after another in: what is wrong with one is raised once all of them were tried."""
+    """Collect refusals, so that one bad file does not hide the others.
+
+    Gives a context manager, `trying`. What raises BadRequest inside `with trying():` is skipped, and all refusals are
+    raised together at the end.
+    """
     errors: list[BadRequest] = []
 
     @contextmanager
@@ -80,27 +84,27 @@ def all_refusals() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 
 
 def typed(*words: str | Path) -> str:
-    """A command of droptop's as a person would type it."""
+    """Return a command of droptop as a person would type it, in backquotes."""
     return f"`droptop {shlex.join(map(str, words))}`"
 
 
 def is_text(name: str) -> bool:
-    """Not so the name of a file that is not in UTF-8, whose bytes Python keeps as lone surrogates."""
+    """Return whether a file's name is UTF-8; Python keeps the bytes of other names as lone surrogates."""
     return not any("\udc80" <= letter <= "\udcff" for letter in name)
 
 
 def meant(name: str, known: Iterable[str], dashes: str = "") -> str:
-    """What ends a complaint about a name that is not known, where a known one is close to it."""
+    """Return "; did you mean NAME?" where a known name is close to this unknown one, else nothing."""
     close = difflib.get_close_matches(name, list(known), 1, 0.6)
     return f"; did you mean {dashes}{close[0]}?" if close else ""
 
 
 def wrong(loss: float) -> str:
-    """What is not finite about a step that had this loss."""
+    """Return a few words on a step that failed: its loss is not finite, or else the gradient of its loss."""
     return f"gradient of the loss, {loss:.3g}, is not finite" if math.isfinite(loss) else f"loss is {loss}"
 
 
 def require(met: bool, option: str, takes: str, value: Any) -> None:
-    """One voice for every impossible value: the option, what it takes, what it was given."""
+    """Raise BadRequest unless the condition is met: name the option, what it takes, and the value it was given."""
     if not met:
         raise BadRequest(f"--{option.replace('_', '-')} takes {takes}, not {value}")

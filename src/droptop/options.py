@@ -1,7 +1,7 @@
 """Options as people name them: the fields of nested dataclasses, by path.
 
-Any end of a path that is not ambiguous names its option: `alpha`, `intensity.alpha` and `droptop.intensity.alpha` are
-the same.
+An option may be named by the end of its path where only one path ends so: `alpha`, `intensity.alpha` and
+`droptop.intensity.alpha` are the same option.
 """
 
 import dataclasses
@@ -13,14 +13,14 @@ from droptop.errors import require
 
 SECTIONS = ("stream", "net", "learner", "droptop")  # tables of a run's configuration
 NO_DEBIAS = "none"
-# Options that no result depends on.
+# Options that do not change any result.
 WITHOUT_EFFECT = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds", "log")
-# Options younger than runs that people have, and what those did: at these values a run is still the same run.
+# Options that older runs do not have, and the values that stand for what those runs did.
 YOUNGER = {"droptop.attention_norm": "batch", "stream.hold_out": 0.0}
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
-    """Every option by its path; those of `RunOptions` stand at the top."""
+    """Return every option of a configuration by its path; those of `RunOptions` have no prefix."""
     flat: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -33,20 +33,26 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def ending_in(name: str, paths: Iterable[str]) -> list[str]:
-    """Those of some options' paths that a name is an end of, in Python or as a flag."""
+    """Return the paths that end in a name, which is written as in Python or as a flag."""
     wanted = name.replace("-", "_")
     return [path for path in paths if path == wanted or path.endswith("." + wanted)]
 
 
+def flag_of(path: str) -> str:
+    """Return an option's flag: its path without the section."""
+    head, _, rest = path.partition(".")
+    return "--" + (rest if head in SECTIONS else path).replace("_", "-")
+
+
 def replaced(config: Any, values: dict[str, Any]) -> Any:
-    """A dataclass with the options at some paths below it set, all at once."""
-    own = {path: value for path, value in values.items() if "." not in path}
-    for name, value in own.items():
+    """Return a copy of a nested dataclass with new values at some paths; refuse values of the wrong type."""
+    fields = {path: value for path, value in values.items() if "." not in path}
+    for name, value in fields.items():
         _check_type(name, get_type_hints(type(config))[name], value)
-    for section in {path.partition(".")[0] for path in values.keys() - own.keys()}:
+    for section in {path.partition(".")[0] for path in values.keys() - fields.keys()}:
         below = {path.partition(".")[2]: v for path, v in values.items() if path.startswith(section + ".")}
-        own[section] = replaced(getattr(config, section), below)
-    return dataclasses.replace(config, **own)
+        fields[section] = replaced(getattr(config, section), below)
+    return dataclasses.replace(config, **fields)
 
 
 def _check_type(name: str, hint: Any, value: Any) -> None:

@@ -22,15 +22,23 @@ def split_rows(rows: Mapping[str, Tensor], sizes: int | list[int]) -> list[Rows]
 
 @dataclass(frozen=True)
 class Spec:
-    """Say what a learner must know of its images before it sees one.
+    """Describe images to a learner before it sees one.
 
-    Refuses class names that are missing or repeated, and a shape that is not channels, height and width.
+    Args:
+        shape: Channels, height and width.
+        classes: The names of the classes; a label is a position in it.
+        dtype: The type of the images: uint8 from 0 to 255, or floating point from 0 to 1.
+        mean: The mean of the pixels, on a scale from 0 to 1; one number for all channels, or one per channel.
+        std: Their standard deviation, likewise.
+
+    Raises:
+        BadRequest: A class name is missing or repeated, or the shape is not channels, height and width.
     """
 
-    shape: tuple[int, int, int]  # channels, height, width
+    shape: tuple[int, int, int]
     classes: tuple[str, ...]
     dtype: torch.dtype = torch.uint8
-    mean: float | tuple[float, ...] = 0.0  # of pixels in [0, 1]; one number for all channels, or one per channel
+    mean: float | tuple[float, ...] = 0.0
     std: float | tuple[float, ...] = 1.0
 
     def __post_init__(self) -> None:
@@ -48,15 +56,22 @@ class Spec:
 
 @dataclass(frozen=True)
 class Samples:
-    """Hold images with their labels and, where the stream knows its shortcut, the truth about it.
+    """Hold images with their labels and, where the stream knows its shortcut, the truth about the shortcut.
 
-    Refuses parts that are not tensors, labels that are not int64, and unequal numbers of images and labels.
+    Args:
+        x: The images (N, channels, height, width).
+        y: The labels (N), int64.
+        follows: N: whether the shortcut of this sample points to its class.
+        shortcut: N, height, width: the pixels of the shortcut.
+
+    Raises:
+        BadBatch: A part is no tensor, labels are not int64, or there is not one label per image.
     """
 
-    x: Tensor  # N, channels, height, width
-    y: Tensor  # N
-    follows: Tensor | None = None  # N: does this sample's shortcut point to its class?
-    shortcut: Tensor | None = None  # N, height, width: the shortcut's pixels
+    x: Tensor
+    y: Tensor
+    follows: Tensor | None = None
+    shortcut: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name, part in vars(self).items():
@@ -71,6 +86,7 @@ class Samples:
         return len(self.y)
 
     def __getitem__(self, rows: Tensor) -> "Samples":
+        """Return the samples of these rows."""
         follows, shortcut = self.follows, self.shortcut
         return Samples(
             self.x[rows],
@@ -84,14 +100,17 @@ class Source(Protocol):
     """Give samples by row, from memory (`Samples` are their own source) or from a disk."""
 
     @property
-    def y(self) -> Tensor: ...
+    def y(self) -> Tensor:
+        """Return the labels of all rows."""
+        ...
+
     def __len__(self) -> int: ...
     def __getitem__(self, rows: Tensor) -> Samples: ...
 
 
 @dataclass(frozen=True)
 class Subset:
-    """Give some rows of a source, which stay where they are."""
+    """Give some rows of a source without copying them."""
 
     source: Source
     rows: Tensor
@@ -108,7 +127,14 @@ class Subset:
 
 
 class Batch(NamedTuple):
-    """Hold the samples of one step of a stream."""
+    """Hold the samples of one step of a stream.
+
+    Args:
+        x: The images (B, channels, height, width).
+        y: Their labels (B).
+        task: The number of the task, from 0.
+        shortcut: B, height, width: the pixels of the shortcut; None where the stream does not know it.
+    """
 
     x: Tensor
     y: Tensor
@@ -117,7 +143,7 @@ class Batch(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Name a batch of a stream: the next one."""
+    """Say which batch of a stream comes next."""
 
     task: int = 0
     batch: int = 0

@@ -1,1 +1,1 @@
-"""droptop in other people's training loops."""
+"""Plugins that bring droptop into the training loops of other libraries."""

@@ -6,10 +6,10 @@
     plugins = [ReplayPlugin(mem_size=500), DropTopPlugin("maxpool", "layer4", classes=10)]
     strategy = Naive(model=model, optimizer=optimizer, criterion=criterion, train_mb_size=32, plugins=plugins)
 
-Every training pass is debiased, stream and memory samples alike, and intensities follow the loss on the memory of the
-strategy's ReplayPlugin (or of any other plugin with a `storage_policy`), read once an experience without augmentation.
-Avalanche fills that memory after an experience, so the intensities of its classes begin to adapt with the next one;
-without a memory they stay at `kappa_0`. Avalanche itself is not imported: a plugin is whatever has its callbacks.
+Every training pass is debiased, for stream and memory samples alike. Intensities follow the loss on the memory of the
+strategy's ReplayPlugin (or of any other plugin with a `storage_policy`), which is read once per experience, without
+augmentation. Avalanche fills that memory after an experience, so the intensities of its classes begin to adapt in the
+next one; without a memory they stay at `kappa_0`. Avalanche itself is not imported: a plugin needs only its callbacks.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,16 @@ Memory = tuple[Tensor, Tensor]  # images as the model takes them, and labels
 
 
 class DropTopPlugin:
-    """`first`, `last`, `classes` and the options are those of `droptop.attach`; a model whose call needs more than
-    images (a multi-task one) takes `classify` among them. `memory` gives images and labels of a strategy that keeps
-    them elsewhere."""
+    """Debias the training passes of an Avalanche strategy.
+
+    Args:
+        first: The name of the module that gives the first map, as in `droptop.attach`.
+        last: The name of the module that gives the last map.
+        classes: The number of classes.
+        memory: A function from the strategy to images and labels, where no plugin has a `storage_policy`.
+        options: Other options of `droptop.attach`; a multi-task model, whose call needs more than images, takes
+            `classify`.
+    """
 
     supports_distributed = False
 
@@ -37,11 +44,11 @@ class DropTopPlugin:
         self.first, self.last, self.classes, self.options = first, last, classes, options
         self.memory = memory or replayed
         self.layer: Attached | None = None
-        self.remembered: Memory | None = None  # this experience's
+        self.remembered: Memory | None = None  # read once per experience
         self.labels: AbstractContextManager[None] | None = None
 
     def before_training_exp(self, strategy: Any, **_: Any) -> None:
-        """The model may have grown, or be another one, since the last experience."""
+        """Attach to the model if it is another one than in the last experience; intensities stay."""
         self.remembered = None
         if self.layer is not None and self.layer.model is strategy.model:
             return
@@ -54,7 +61,7 @@ class DropTopPlugin:
 
     def before_forward(self, strategy: Any, **_: Any) -> None:
         assert self.layer is not None
-        self.after_forward(strategy)  # of a pass that ended in an error
+        self.after_forward(strategy)  # Avalanche does not call it when a pass fails
         self.labels = self.layer.labels(strategy.mb_y)
         self.labels.__enter__()
 
@@ -71,7 +78,10 @@ class DropTopPlugin:
 
 
 def replayed(strategy: Any) -> Memory:
-    """What the first plugin with a storage policy remembers, as it is evaluated; nothing where there is none."""
+    """Return images and labels that the first plugin with a storage policy remembers, without augmentation.
+
+    Empty tensors where there is no such plugin, or it remembers nothing yet.
+    """
     policies = (plugin.storage_policy for plugin in strategy.plugins if hasattr(plugin, "storage_policy"))
     policy = next(policies, None)
     if policy is None or len(policy.buffer) == 0:

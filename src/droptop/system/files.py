@@ -1,4 +1,4 @@
-"""Files that are whole whenever the machine stops: written beside their place, synced, and renamed."""
+"""Files that are whole whenever the machine stops: written under another name, synced, and renamed."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that either the old one or the whole new one is there, whenever the machine stops."""
+    """Write a file so that, whenever the machine stops, either the old file or the whole new one is there."""
     beside = path.with_name(path.name + ".part")
     try:
         with beside.open("wb") as file:
@@ -26,7 +26,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def write_changed(path: Path, data: bytes) -> None:
-    """Write a file unless it holds this already: it may lie where nobody can write."""
+    """Write a file unless it holds these bytes already, since a finished run may be read-only."""
     if not (path.is_file() and path.read_bytes() == data):
         write_atomic(path, data)
 

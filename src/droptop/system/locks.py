@@ -1,4 +1,4 @@
-"""Locks on files, which the system frees when their holder dies, however it dies. By filelock, so on Windows too."""
+"""Locks on files, which the system frees when their holder ends, however it ends; on Windows too."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,20 +10,20 @@ from droptop.errors import DroptopError
 
 NAME = ".lock"
 WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
-PATIENCE = 1.0  # seconds that are waited before somebody is told
+PATIENCE = 1.0  # seconds to wait before saying so
 
 
 class Held(DroptopError):
-    """Another process holds a lock."""
+    """A lock that another process holds."""
 
 
 @contextmanager
 def locked(
     path: Path, wait: float | None = WAIT, patience: float = PATIENCE, waiting: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Hold the lock of a file, made if need be; raise `Held` after `wait` seconds (None: never).
+    """Hold the lock of a file, which is made if need be; raise `Held` after `wait` seconds (None: never).
 
-    `waiting` is called once, after `patience` seconds without the lock.
+    Calls `waiting` once, after `patience` seconds without the lock.
     """
     lock = FileLock(path, poll_interval=0.05)
     try:
@@ -42,7 +42,7 @@ def locked(
 
 @contextmanager
 def folder_lock(folder: Path, note: Callable[[str], None] = lambda text: None) -> Iterator[None]:
-    """Make a folder and hold it as its only writer; `note` is told of a wait."""
+    """Make a folder and hold it as its only writer; call `note` with a message if that takes a wait."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def waiting() -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, in whichever thread somebody asks."""
+"""Ctrl-C and SIGTERM; outside the main thread, which alone may change them, nothing happens here."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from typing import Any
 
 @contextmanager
 def deaf() -> Iterator[None]:
-    """What is started here ignores Ctrl-C until it says otherwise."""
+    """Ignore Ctrl-C, so that processes started inside ignore it too until they choose otherwise."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -22,7 +22,7 @@ def deaf() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does."""
+    """Let SIGTERM raise KeyboardInterrupt, as Ctrl-C does."""
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt

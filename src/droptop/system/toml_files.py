@@ -1,4 +1,4 @@
-"""TOML files of options: reading, and writing so that they run again."""
+"""TOML files of options: read them, and write them so that they can be read again."""
 
 import tomllib
 from pathlib import Path
@@ -10,12 +10,12 @@ from droptop.errors import BadRequest
 
 
 def toml_line(name: str, value: Any) -> str:
-    """Return an option as a line of TOML."""
+    """Return an option as one line of TOML."""
     return tomli_w.dumps({name: value})
 
 
 def toml_text(options: dict[str, Any]) -> str:
-    """Return options by path as TOML, a table per section."""
+    """Return options by path as TOML, with a table per section."""
     tables: dict[str, Any] = {}
     for path, value in options.items():
         *sections, name = path.split(".")
@@ -27,12 +27,12 @@ def toml_text(options: dict[str, Any]) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return a file's options by path, tables opened."""
+    """Return the options of a TOML file by path; refuse what `read_tables` refuses."""
     return leaves(read_tables(path))
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says; refuse one that is missing, unreadable or not TOML."""
+    """Return the nested tables of a TOML file; refuse one that is missing, unreadable or not TOML."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def leaves(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a table's values by path, tables within it opened."""
+    """Return the values of nested tables by path, such as `net.width`."""
     flat: dict[str, Any] = {}
     for name, value in table.items():
         flat |= leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}

@@ -1,10 +1,10 @@
-"""Trackers: TensorBoard, Weights & Biases, a CSV file, or anybody's own, told what every seed measures.
+"""Trackers: TensorBoard, Weights & Biases, a CSV file, or a class of your own; each is told what a seed measures.
 
     droptop run --log tensorboard,csv ...              or --log MODULE:CLASS
-    droptop.run(..., log=MyTracker)                    # a class that the seeds' processes can import; in a module of
-                                                       # its own, `droptop resume` on the command line can as well
+    droptop.run(..., log=MyTracker)                    # a class that the processes of the seeds can import; where it
+                                                       # stands in a module, `droptop resume` can import it too
 
-A run's results do not depend on who follows it: metrics.jsonl is the same, and a tracker that fails is left behind.
+Results do not depend on trackers: metrics.jsonl is the same with and without, and a tracker that fails is dropped.
 """
 
 import importlib
@@ -21,20 +21,20 @@ TRACKERS = {
     "tensorboard": "droptop.trackers.tensorboard:TensorBoard",
     "wandb": "droptop.trackers.wandb:WeightsAndBiases",
 }
-PACKAGES = ("tensorboard", "wandb")  # each is an extra of its own name
+PACKAGES = ("tensorboard", "wandb")  # the extra of each has the same name
 TAKES = f"some of {', '.join(TRACKERS)} and MODULE:CLASS, separated by commas"
 
 
 def names(log: str | None) -> list[str]:
-    """The trackers that an option asks for, each once."""
-    found = list(dict.fromkeys(name.strip() for name in (log or "").split(","))) if log is not None else []
-    for name in found:
+    """Return the names that the option `log` lists, each once; refuse names of no tracker."""
+    listed = [] if log is None else list(dict.fromkeys(name.strip() for name in log.split(",")))
+    for name in listed:
         require(name in TRACKERS or ":" in name, "log", TAKES, name or "an empty name")
-    return found
+    return listed
 
 
 def check(log: str | None) -> None:
-    """Refuses trackers that cannot be had on this machine."""
+    """Raise BadRequest if a tracker cannot be imported, or the package it needs is not installed."""
     for name in names(log):
         if name in PACKAGES and importlib.util.find_spec(name) is None:
             raise BadRequest(f"--log {name} takes the package {name}: pip install 'droptop[{name}]'")
@@ -42,20 +42,21 @@ def check(log: str | None) -> None:
 
 
 def find(name: str) -> type[Tracker]:
-    """The class of a name."""
+    """Import the class of a tracker; refuse what is not there, or no tracker."""
     module, _, path = TRACKERS.get(name, name).partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        tracker: Any = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
+            tracker = getattr(tracker, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise BadRequest(f"--log {name}: {error}") from None
-    require(isinstance(found, type) and issubclass(found, Tracker), "log", f"{TAKES}, a droptop.Tracker", name)
-    return found
+    is_tracker = isinstance(tracker, type) and issubclass(tracker, Tracker)
+    require(is_tracker, "log", f"{TAKES}, a droptop.Tracker", name)
+    return tracker
 
 
 def name_of(tracker: type[Tracker]) -> str:
-    """What a class is known by in other processes, which import it."""
+    """Return MODULE:CLASS, by which other processes import a tracker; refuse classes inside functions."""
     name = f"{tracker.__module__}:{tracker.__qualname__}"
     if "<locals>" in name:
         raise BadRequest(f"log takes a class that other processes can import; {name} is defined inside of a function")

@@ -1,5 +1,7 @@
-"""`--log csv`: seed-K/scalars.csv, a line a value. In pandas, `.pivot(index="step", columns="scalar", values="value")`
-makes a column of every scalar."""
+"""`--log csv`: seed-K/scalars.csv, one line per value.
+
+In pandas, `.pivot(index="step", columns="scalar", values="value")` makes one column per scalar.
+"""
 
 import csv
 from pathlib import Path
@@ -8,6 +10,8 @@ from droptop.trackers.tracker import Tracker
 
 
 class CsvFile(Tracker):
+    """Write every scalar to scalars.csv in the folder of the seed."""
+
     def __init__(self, folder: Path, group: str, name: str) -> None:
         super().__init__(folder, group, name)
         self.file = (folder / "scalars.csv").open("w", newline="")
@@ -16,7 +20,7 @@ class CsvFile(Tracker):
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         self.writer.writerows((step, name, value) for name, value in values.items())
-        self.file.flush()  # for whoever is looking
+        self.file.flush()  # so that the file can be followed
 
     def close(self) -> None:
         self.file.close()

@@ -10,6 +10,8 @@ from droptop.trackers.tracker import Tracker
 
 
 class TensorBoard(Tracker):
+    """Write scalars, options and figures as event files of TensorBoard."""
+
     def __init__(self, folder: Path, group: str, name: str) -> None:
         super().__init__(folder, group, name)
         from torch.utils.tensorboard import SummaryWriter
@@ -18,7 +20,7 @@ class TensorBoard(Tracker):
         earlier = list(place.glob("events.out.tfevents.*"))
         for file in earlier:
             file.unlink()
-        # A TensorBoard that is looking forgets the earlier ones as well.
+        # A TensorBoard that is running then drops the earlier files as well.
         self.writer = SummaryWriter(str(place), purge_step=0 if earlier else None)
         self.last, self.end = 0, None
 
@@ -26,7 +28,7 @@ class TensorBoard(Tracker):
         from torch.utils.tensorboard.summary import hparams
 
         plain = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in values.items()}
-        _, start, self.end = hparams(plain, {})  # the first would tell the HParams tab that nothing is measured
+        _, start, self.end = hparams(plain, {})  # the first part would tell the HParams tab that nothing is measured
         self.writer._get_file_writer().add_summary(start)
         rows = "\n".join(f"| {name} | {value} |" for name, value in plain.items())
         self.writer.add_text("options", f"| option | value |\n|---|---|\n{rows}")

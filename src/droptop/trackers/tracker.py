@@ -1,4 +1,4 @@
-"""What a tracker is."""
+"""The interface that every tracker has."""
 
 from pathlib import Path
 from typing import Any
@@ -7,25 +7,45 @@ from PIL import Image
 
 
 class Tracker:
-    """Follows one seed, in the process that trains it. A subclass overrides what it cares for.
+    """Follow one seed, in the process that trains it. A subclass overrides the methods it needs.
 
-    Whenever a seed is started or resumed, a new tracker is told everything from the first step on, what was measured
-    before the interruption too, and replaces whatever an earlier one left in the seed's folder. What was measured after
-    the last checkpoint before a crash is thereby forgotten, and nothing is told twice.
+    Whenever a seed is started or resumed, a new tracker is made. It is told everything from the first step on, also
+    what was measured before the interruption, and replaces what an earlier tracker left in the folder. So nothing is
+    told twice, and what was measured between the last checkpoint and a crash does not stay.
     """
 
     def __init__(self, folder: Path, group: str, name: str) -> None:
-        """`folder` is the seed's own; `group` is the name of its run or comparison, `name` its own within it."""
+        """Begin to follow a seed.
+
+        Args:
+            folder: The folder of the seed, to write to.
+            group: The name of its run or comparison.
+            name: The name of the seed within the group.
+        """
         self.folder, self.group, self.name = folder, group, name
 
     def hyperparameters(self, values: dict[str, Any]) -> None:
-        """Every option by its path, and the seed; the first thing that is told."""
+        """Take every option, once, before anything else.
+
+        Args:
+            values: Options by path, and the seed.
+        """
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """What was measured at a step: the loss at every one, all others where there is something new."""
+        """Take what was measured at a step: the loss at every step, other values where they are new.
+
+        Args:
+            step: The number of steps done.
+            values: Numbers by name.
+        """
 
     def figure(self, name: str, picture: Image.Image) -> None:
-        """A picture of the whole seed, at its end. None is drawn where nobody overrides this."""
+        """Take a figure of the whole seed, at its end; none is drawn for trackers that do not override this method.
+
+        Args:
+            name: The name of the figure.
+            picture: The figure as an image.
+        """
 
     def close(self) -> None:
-        """The seed is done, interrupted or failed."""
+        """End: the seed is done, interrupted, or has failed."""

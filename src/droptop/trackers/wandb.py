@@ -1,7 +1,7 @@
 """`--log wandb`: Weights & Biases, offline in seed-K/wandb unless WANDB_MODE says otherwise; `wandb sync` uploads it.
 
-The project is droptop unless WANDB_PROJECT names another; a run's seeds are a group. A seed that is resumed keeps its
-id: offline its earlier part is written again, so that one folder has it all; online W&B has that part already.
+The project is droptop unless WANDB_PROJECT names another; the seeds of a run form a group. A resumed seed keeps its id.
+Offline, its earlier part is written again, so that one folder holds all of it; online, W&B has that part already.
 """
 
 import os
@@ -16,6 +16,8 @@ from droptop.trackers.tracker import Tracker
 
 
 class WeightsAndBiases(Tracker):
+    """Log scalars, options and figures to a run of Weights & Biases."""
+
     def __init__(self, folder: Path, group: str, name: str) -> None:
         super().__init__(folder, group, name)
         import wandb
@@ -40,7 +42,7 @@ class WeightsAndBiases(Tracker):
             reinit="create_new",
             settings=quiet,
         )  # several seeds may share a process
-        self.known = self.run.step  # steps that W&B has from before, and does not take again
+        self.known = self.run.step  # steps that W&B has already, and refuses to take again
         self.last = 0
 
     def hyperparameters(self, values: dict[str, Any]) -> None:
