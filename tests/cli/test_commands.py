@@ -175,14 +175,6 @@ def test_a_stream_of_every_difficulty(tmp_path):
     assert first[4] == first[6] == first[7] == 0  # those left out never are
 
 
-def test_seeds_of_unequal_lengths_share_a_figure():
-    """Where the seed says which classes are rare, it also says how many batches there are."""
-    lines = [{"step": step, "dropped": {"share": 0.2, "chance": 0.1}} for step in range(1, 21)]
-    figure = shortcut_shares([lines, lines[:18]], "title", window=4)
-    assert [len(line.get_xdata()) for line in figure.axes[0].lines[:2]] == [15, 15]
-    plt.close(figure)
-
-
 @pytest.mark.parametrize(
     ("args", "names"),
     [
