@@ -1,4 +1,4 @@
-"""The command line, a file a command; `main` says which there are."""
+"""The command line: a file per command; `main` names them."""
 
 from droptop.cli.main import main
 

@@ -1,4 +1,4 @@
-"""From words of a command line to a dataclass, by tyro. Whatever is wrong with them becomes one line."""
+"""From the words of a command line to a dataclass, by tyro; whatever is wrong with them is said in one line."""
 
 import contextlib
 import io
@@ -9,14 +9,14 @@ import tyro
 from tyro.conf import Positional
 
 from droptop.errors import BadRequest, meant
-from droptop.options import SECTIONS
+from droptop.options import flag_of
 
 T = TypeVar("T")
 POSITIONAL = get_args(Positional[str])[1]  # what tyro marks options by that have no flag
 
 
 def read(kind: type[T], tokens: list[str], program: str, about: str) -> T:
-    """Return a dataclass from its flags; refuse, in one line, what it does not take."""
+    """Return a dataclass from its flags; raise BadRequest, in one line, for what it does not take."""
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
@@ -25,39 +25,33 @@ def read(kind: type[T], tokens: list[str], program: str, about: str) -> T:
         if end.code in (0, None):
             raise
         message = one_line(errors.getvalue())
-        if found := re.match(r"Unrecognized options: ([^\s,=]+)", message):
-            message = unknown(found[1], kind, program)
+        if match := re.match(r"Unrecognized options: ([^\s,=]+)", message):
+            message = unknown(match[1], kind, program)
         raise BadRequest(message) from None
 
 
 def one_line(box: str) -> str:
-    """The message of tyro's error box, whose lines are missing where the output is not in UTF-8."""
+    """Return the message in tyro's error box, in our words; the box has no frame where the output is not in UTF-8."""
     lines = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
     lines = lines or [line.strip() for line in box.splitlines()[2:]]
     rule = next((n for n, line in enumerate(lines) if line and not line.strip("─-")), len(lines))
     message = " ".join(lines[:rule])
-    if found := re.match(r"Error parsing (--\S+): .*?('[^']*'|\S+)$", message):
-        metavar = next((line.split()[-1] for line in lines[rule:] if line.startswith(found[1] + " ")), "another value")
+    if match := re.match(r"Error parsing (--\S+): .*?('[^']*'|\S+)$", message):
+        metavar = next((line.split()[-1] for line in lines[rule:] if line.startswith(match[1] + " ")), "another value")
         kinds = {"INT": "an integer", "FLOAT": "a number", "{None}|INT": "an integer"}
-        return f"{found[1]} takes {kinds.get(metavar, metavar)}, not {found[2]}"
-    if found := re.match(r"Missing from droptop [\w ]+: (\S+)", message):
-        return f"{found[1]} is missing"
-    if found := re.match(r"Missing value for argument '(--\S+)'", message):
-        return f"{found[1]} takes a value"
-    if found := re.match(r"invalid choice (\S+) for argument '(--\S+)'. Expected one of \((.*)\)", message):
-        return f"{found[2]} takes one of {found[3]}, not {found[1]}"
+        return f"{match[1]} takes {kinds.get(metavar, metavar)}, not {match[2]}"
+    if match := re.match(r"Missing from droptop [\w ]+: (\S+)", message):
+        return f"{match[1]} is missing"
+    if match := re.match(r"Missing value for argument '(--\S+)'", message):
+        return f"{match[1]} takes a value"
+    if match := re.match(r"invalid choice (\S+) for argument '(--\S+)'. Expected one of \((.*)\)", message):
+        return f"{match[2]} takes one of {match[3]}, not {match[1]}"
     return message.rstrip(".")
 
 
 def unknown(word: str, kind: type, program: str) -> str:
-    """What is said of a word that a command does not take."""
+    """Return the message for a word that a command does not take, with the option that may have been meant."""
     hints = get_type_hints(kind, include_extras=True)
     options = [flag_of(name) for name, hint in hints.items() if POSITIONAL not in getattr(hint, "__metadata__", ())]
     refused = f"takes no {word}" if word.startswith("-") else f"has no place for {word}"
     return f"{program} {refused}{meant(word, options) or f'; `{program} --help` says what it takes'}"
-
-
-def flag_of(path: str) -> str:
-    """Return an option's flag: its path without the section."""
-    head, _, rest = path.partition(".")
-    return "--" + (rest if head in SECTIONS else path).replace("_", "-")

@@ -1,4 +1,4 @@
-"""`droptop bench`: how fast it is, on this machine."""
+"""`droptop bench`: milliseconds per step on this machine."""
 
 import sys
 from collections.abc import Sequence
@@ -17,9 +17,15 @@ from droptop.report import tables
 from droptop.runs.config import configure
 from droptop.streams.augment import Augment
 
+# Options that are also options of the runs that are timed.
+NET_AND_MEMORY = ("root", "width", "stem", "weights", "memory", "augment", "probe")
+MACHINE = ("device", "precision", "compile", "threads")
+
 
 @dataclass(frozen=True)
 class BenchOptions:
+    """Hold the options of `droptop bench`."""
+
     data: str = "fashion-sticker"
     """Stream by name."""
     root: Path | None = None
@@ -27,37 +33,37 @@ class BenchOptions:
     methods: str = ",".join(METHODS)
     """Methods, separated by commas."""
     debias: str = "droptop"
-    """What to debias with."""
+    """Debiasing to compare with none."""
     seeds: str = "1"
-    """Seeds in flight at once on a GPU, separated by commas."""
+    """Numbers of seeds that run on a GPU at once, separated by commas."""
     engines: str = ""
-    """graphs, eager, or both separated by a comma; all that the device has unless told."""
+    """graphs, eager, or both separated by a comma; by default all that the device has."""
     steps: int = 30
     """Steps to time."""
     baseline: bool = True
-    """Time ER as a plain loop of the usual kind as well."""
+    """Also time ER as a plain training loop."""
     width: int | None = None
-    """Channels of the net's first stage; the stream's own unless told."""
+    """Channels of the net's first stage; by default as the stream's preset says."""
     stem: Stem | None = None
-    """First layer; the stream's own unless told."""
+    """First layer; by default as the stream's preset says."""
     weights: str | None = None
-    """Weights of the ViT, for methods that take one: a safetensors file or hf:OWNER/NAME; random unless told."""
+    """Weights of the ViT, for methods on a ViT: a safetensors file or hf:OWNER/NAME; by default random."""
     memory: int | None = None
-    """Samples the replay memory holds; the stream's own unless told."""
+    """Samples in the replay memory; by default as the stream's preset says."""
     augment: Augment | None = None
-    """Augmentation; the stream's own unless told."""
+    """Augmentation; by default as the stream's preset says."""
     probe: int | None = None
-    """Memory samples of DropTop's probe; the whole memory unless told."""
+    """Memory samples of DropTop's probe; by default the whole memory."""
     device: str = "cpu"
     """cpu or cuda."""
     precision: Precision = "tf32"
-    """What the net is computed in."""
+    """Precision of the net: fp32, tf32 or bf16."""
     compile: bool = False
     """Compile the net."""
     threads: int = 1
     """Threads of the process."""
     out: Path | None = None
-    """JSON file for the figures."""
+    """JSON file for the results."""
 
     def __post_init__(self) -> None:
         require(self.steps >= 2, "steps", "a number of steps from 2", self.steps)
@@ -80,6 +86,7 @@ class BenchOptions:
 
 
 def bench(args: list[str], console: Console) -> int:
+    """Time the steps of methods with and without debiasing, and print a table; return the exit code."""
     import torch
 
     from droptop.bench.runner import Engine
@@ -87,56 +94,35 @@ def bench(args: list[str], console: Console) -> int:
     from droptop.runs.environment import environment
     from droptop.system.files import write_json
 
-    options = arguments.read(BenchOptions, args, "droptop bench", "milliseconds a step, with and without debiasing")
+    options = arguments.read(BenchOptions, args, "droptop bench", "milliseconds per step, with and without debiasing")
     methods = [name.strip() for name in options.methods.split(",")]
-    has: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
-    engines = [engine for engine in has if engine in (options.engines or ",".join(has)).split(",")]
+    available: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
+    engines = [engine for engine in available if engine in (options.engines or ",".join(available)).split(",")]
     for method in methods:
         find(method, "methods")
     if options.out is not None:
         require(options.out.parent.is_dir(), "out", "a file in an existing folder", options.out)
     torch.set_num_threads(options.threads)
-    passed = (
-        "root",
-        "width",
-        "stem",
-        "weights",
-        "memory",
-        "augment",
-        "probe",
-        "device",
-        "precision",
-        "compile",
-        "threads",
-    )
-    chosen = {name: value for name in passed if (value := getattr(options, name)) is not None}
-    configure(options.data, "er", options.debias, **chosen)  # refuses what cannot be
-    asked = {name: str(value) for name, value in vars(options).items() if value is not None and name != "out"}
-    about = {"options": asked, "environment": environment(options.device, options.threads)}
+    chosen = {name: value for name in NET_AND_MEMORY + MACHINE if (value := getattr(options, name)) is not None}
+    configure(options.data, "er", options.debias, **chosen)  # refuses options that no run can have
+    given = {name: str(value) for name, value in vars(options).items() if value is not None and name != "out"}
+    about = {"options": given, "environment": environment(options.device, options.threads)}
     rows: list[dict[str, Any]] = []
 
-    def keep() -> None:
+    def save() -> None:
         if options.out is not None:
             write_json(options.out, about | {"rows": rows})
 
-    def tell(row: dict[str, Any]) -> None:
-        """Says a figure and keeps it: whoever stops a long measurement has what was measured."""
+    def add(row: dict[str, Any]) -> None:
+        """Print a row and save it: whoever stops a long measurement has what was measured."""
         rows.append(row)
         print(tables.bench_line(row), file=sys.stderr)
-        keep()
+        save()
 
     if options.baseline:
-        tell(baseline(options.data, options.steps, chosen))
-    measure(
-        options.data,
-        methods,
-        options.debias,
-        [int(count) for count in options.seeds.split(",")],
-        engines,
-        options.steps,
-        chosen,
-        tell,
-    )
-    keep()  # again: the last rows have their shares now
+        add(baseline(options.data, options.steps, chosen))
+    counts = [int(count) for count in options.seeds.split(",")]
+    measure(options.data, methods, options.debias, counts, engines, options.steps, chosen, add)
+    save()  # again: the last rows have their shares now
     console.print(tables.bench_table(rows, options.data, options.steps))
     return 0

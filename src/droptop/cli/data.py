@@ -19,7 +19,7 @@ from droptop.errors import BadRequest, Damaged, meant, require
 from droptop.report import file_progress as bars
 from droptop.streams import FAMILIES, STREAMS, Data, find
 
-MOST = 20  # files that are named, of those that are damaged
+MOST = 20  # damaged files that are named
 
 USAGE = """\
 usage: droptop data COMMAND ...
@@ -41,8 +41,10 @@ Name = Annotated[Positional[str], arg(metavar="NAME", help="Stream by name, such
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions:
+    """Hold the options of `droptop data list`."""
+
     root: Path | None = None
-    """Folder in which data sets lie; unless told, the one DROPTOP_DATA names, else ./data."""
+    """Folder of the data sets; by default the one that DROPTOP_DATA names, else ./data."""
 
     def __post_init__(self) -> None:
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
@@ -50,14 +52,18 @@ class ListOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(ListOptions):
+    """Hold the options of `droptop data check`."""
+
     name: Name
 
 
 @dataclass(frozen=True, kw_only=True)
 class SheetOptions(CheckOptions):
+    """Hold the options of `droptop data sheet`."""
+
     out: Annotated[Positional[Path], arg(metavar="OUT.png", help="The picture to write.")]
     seed: int = 0
-    """Of the stream: which images come first, which of them have a shortcut, and where."""
+    """Seed of the stream: it decides which images come first, which have a shortcut, and where."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,17 +78,21 @@ class SheetOptions(CheckOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DownloadOptions:
+    """Hold the options of `droptop data download`."""
+
     name: Annotated[Positional[str], arg(metavar="NAME", help=f"{', '.join(PACKAGES)}, or a stream that needs them.")]
     root: Path | None = None
-    """Folder to put it in; unless told, the one DROPTOP_DATA names, else ./data."""
+    """Folder to download to; by default the one that DROPTOP_DATA names, else ./data."""
 
     def __post_init__(self) -> None:
-        place = data_root(self.root)
-        require(place.is_dir() or not place.exists(), "root", "a folder", place)
+        folder = data_root(self.root)
+        require(folder.is_dir() or not folder.exists(), "root", "a folder", folder)
 
 
 @dataclass(frozen=True, kw_only=True)
 class VariantsOptions:
+    """Hold the options of `droptop data variants`."""
+
     source: Annotated[Positional[Path], arg(metavar="IN", help="Folder of original/{train,val}/CLASS and masks/.")]
     out: Annotated[Positional[Path], arg(metavar="OUT", help="Folder for the variants, new or empty.")]
     names: str = ",".join(VARIANTS)
@@ -90,7 +100,7 @@ class VariantsOptions:
 
 
 def data(args: list[str], console: Console) -> int:
-    """Does what is asked for; gives the exit code."""
+    """Call the command after `data`; return the exit code."""
     commands: dict[str, Callable[[list[str], Console], None]] = {
         "list": list_streams,
         "check": check,
@@ -107,21 +117,22 @@ def data(args: list[str], console: Console) -> int:
     return 0
 
 
-# -- What there is ----------------------------------------------------------------------------------------------------
+# -- Reading data -----------------------------------------------------------------------------------------------------
 
 
 def list_streams(args: list[str], console: Console) -> None:
+    """Print every stream, whether its data is on this disk, and how to get the rest."""
     options = arguments.read(
         ListOptions, args, "droptop data list", "every stream, and whether its data is on this disk"
     )
     rows: list[tuple[str, str, str]] = []
-    ways: dict[str, list[str]] = {}  # to get what is missing, and for which streams
+    missing: dict[str, list[str]] = {}  # streams without data, by the way to get it
     for name, kind in STREAMS.items():
         try:
             where = kind.data.where(options.root)
         except Missing as error:
             where = "not on this disk"
-            ways.setdefault(error.how, []).append(name)
+            missing.setdefault(error.how, []).append(name)
         except BadRequest as error:
             where = f"not whole: {error}"
         rows.append((name, where, kind.about))
@@ -137,40 +148,42 @@ def list_streams(args: list[str], console: Console) -> None:
         for row in rows:
             table.add_row(*(Text(cell, overflow="fold") for cell in row))
         console.print(table)
-    else:  # one line a stream, for other programs
+    else:  # a line per stream, for other programs
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
         for name, where, about in rows:
             print(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
     lines = [
         f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
-        *(f"{', '.join(names)}: {how}" for how, names in ways.items()),
+        *(f"{', '.join(names)}: {how}" for how, names in missing.items()),
     ]
     console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=not console.is_terminal)
 
 
 def images_of(name: str) -> Data:
-    """The images behind a stream, by its name or by that of their package."""
+    """Return the data of a stream, by the name of the stream or of the package that the data comes in."""
     return next((kind.data for kind in STREAMS.values() if kind.data.package == name), None) or find(name).data
 
 
 def check(args: list[str], console: Console) -> None:
-    options = arguments.read(CheckOptions, args, "droptop data check", "reads every file of a set")
-    found = images_of(options.name)
-    with bars.shown("images" if found.package is None else "files") as progress:
+    """Read every file of a data set; raise BadRequest with the names of those that are damaged."""
+    options = arguments.read(CheckOptions, args, "droptop data check", "reads every file of a data set")
+    images = images_of(options.name)
+    with bars.shown("images" if images.package is None else "files") as progress:
         try:
-            said = found.check(options.root, progress)
+            summary = images.check(options.root, progress)
         except Damaged as error:
             raise BadRequest(listed(options.name, error.reasons)) from None
-    console.print(f"{options.name}: in order", said, sep="\n", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{options.name}: in order", summary, sep="\n", markup=False, highlight=False, soft_wrap=True)
 
 
 def listed(name: str, reasons: list[str]) -> str:
-    """What is wrong with a set, a line a file."""
+    """Return what is wrong with a data set, a line per file."""
     shown = f", the first {MOST} of them" if len(reasons) > MOST else ""
     return "\n  ".join([f"{name}: {len(reasons):,} files are not in order{shown}:", *reasons[:MOST]])
 
 
 def download(args: list[str], console: Console) -> None:
+    """Download a data set."""
     options = arguments.read(DownloadOptions, args, "droptop data download", "fetches a data set")
     packages = {name: name for name in PACKAGES}
     packages |= {name: kind.data.package for name, kind in STREAMS.items() if kind.data.package is not None}
@@ -180,14 +193,15 @@ def download(args: list[str], console: Console) -> None:
             "tells where other data come from"
         )
     with bars.shown("bytes") as progress:
-        said = fetch(packages[options.name], options.root, progress)
-    console.print(said, markup=False, highlight=False, soft_wrap=True)
+        summary = fetch(packages[options.name], options.root, progress)
+    console.print(summary, markup=False, highlight=False, soft_wrap=True)
 
 
-# -- What is made of it -----------------------------------------------------------------------------------------------
+# -- Making files of data ---------------------------------------------------------------------------------------------
 
 
 def variants(args: list[str], console: Console) -> None:
+    """Write images with other backgrounds, made from images and masks."""
     from droptop.data.variant_folders import write_variants
 
     options = arguments.read(VariantsOptions, args, "droptop data variants", "images with other backgrounds")
@@ -197,6 +211,7 @@ def variants(args: list[str], console: Console) -> None:
 
 
 def sheet(args: list[str], console: Console) -> None:
+    """Draw some images of every class and test set as one picture."""
     options = arguments.read(SheetOptions, args, "droptop data sheet", "some images of every class and test set")
     from droptop.figures.contact_sheet import contact_sheet
     from droptop.runs.build import make_stream

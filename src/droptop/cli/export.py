@@ -8,16 +8,18 @@ from typing import Literal
 from rich.console import Console
 
 from droptop.cli import arguments
-from droptop.cli.predict import TrainedOptions
+from droptop.cli.predict import LoadedOptions
 from droptop.errors import require
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(TrainedOptions):
+class ExportOptions(LoadedOptions):
+    """Hold the options of `droptop export`."""
+
     format: Literal["onnx", "safetensors", "pt2"] = "onnx"
     """onnx and pt2 take images and give logits; safetensors holds the weights alone."""
     out: Path | None = None
-    """The file to write; model.FORMAT in the seed's folder unless told."""
+    """The file to write; by default model.FORMAT in the seed's folder."""
     force: bool = False
     """Replace a file that exists."""
 
@@ -31,6 +33,7 @@ class ExportOptions(TrainedOptions):
 
 
 def export(args: list[str], console: Console) -> int:
+    """Write a trained net to a file and print how far its logits are from the learner's; return the exit code."""
     options = arguments.read(ExportOptions, args, "droptop export", "a trained net as one file")
     from droptop.runs.export import export as write
     from droptop.runs.loading import find_seed, restore
@@ -39,11 +42,11 @@ def export(args: list[str], console: Console) -> int:
     learner, _, notes = restore(place, weights=options.weights, precision="fp32")
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    asked = place.config.options
+    run_options = place.config.options
     about = {
-        "data": asked.data,
-        "method": asked.method,
-        "debias": asked.debias,
+        "data": run_options.data,
+        "method": run_options.method,
+        "debias": run_options.debias,
         "seed": str(place.seed),
         "step": str(learner.clock["step"]),
     }

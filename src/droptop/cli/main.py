@@ -1,5 +1,4 @@
-"""The command line: a file a command, found by its first word and imported when it is called, since torch takes
-seconds to load.
+"""The command line: its first word names a command, whose module is imported only then, since torch loads for seconds.
 
 Exit codes: 0 done, 1 something failed while running, 2 the request cannot be met, 130 interrupted.
 """
@@ -24,17 +23,17 @@ usage: droptop COMMAND ...
              droptop compare --data fashion-sticker --method er --debias droptop --seeds 5 --out runs/first
   resume   continues either from where it stopped, or with more seeds
              droptop resume runs/first --seeds 20
-  predict  class and confidence of images, by what a run has learned
+  predict  class and confidence of images, by the learner of a run
              droptop predict runs/first photo.jpg more/photos --maps looks
   export   a run's trained net as one file: onnx, pt2 or safetensors
              droptop export runs/first --format onnx
-  bench    milliseconds a step of every method, with and without debiasing, on this machine
+  bench    milliseconds per step of every method, with and without debiasing, on this machine
              droptop bench --methods er,mir --steps 30
-  sweep    runs a grid of methods, data, options and seeds; again, and it runs what is missing
+  sweep    runs a grid of methods, data, options and seeds; called again, it runs what is missing
              droptop sweep examples/study.toml --out studies/first
   status   how far a study or a run is
              droptop status studies/first
-  results  what a study found, by any of its options
+  results  what a study found, grouped by any of its options
              droptop results studies/first --by data,method,debias
   report   a run, a comparison or a study as one HTML page; --watch keeps it up to date while it goes on
              droptop report runs/first --open
@@ -47,7 +46,7 @@ usage: droptop COMMAND ...
 """
 
 
-# By command, the module of droptop.cli that has a function of its name.
+# The module of droptop.cli that has a function of the command's name.
 COMMANDS = {
     "run": "run",
     "compare": "run",
@@ -65,6 +64,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; print what goes wrong in one line; return the exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
     console = Console()
     if not console.is_terminal:
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def serve(args: list[str], console: Console) -> int:
-    """Calls the command that is asked for."""
+    """Call the command that the first word names; return the exit code."""
     if not args or args[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0 if args else 2
@@ -103,18 +103,18 @@ def serve(args: list[str], console: Console) -> int:
 
 
 class Notes:
-    """Warnings as notes, each text once: Python forgets what it has shown whenever somebody changes its filters."""
+    """Print warnings as notes, each text once: Python forgets what it showed whenever its filters change."""
 
     def __init__(self) -> None:
-        self.said = set[str]()
+        self.shown = set[str]()
 
     def __call__(self, message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in self.said:
-            self.said.add(str(message))
+        if str(message) not in self.shown:
+            self.shown.add(str(message))
             print(f"note: {message}", file=sys.stderr)
 
 
 def complain(text: str, error: BaseException, code: int) -> int:
-    """Says what is wrong in one line, with whatever was noted about the error on its way here."""
+    """Print in one line what is wrong, with the notes that were added to the error; return the exit code."""
     print("; ".join([f"droptop: {text}", *getattr(error, "__notes__", [])]), file=sys.stderr)
     return code

@@ -1,4 +1,4 @@
-"""`droptop paper list | NAME`: the tables and figures of the paper, run and shown beside what it says."""
+"""`droptop paper list | NAME`: the tables and figures of the paper, run and shown beside the paper's values."""
 
 import sys
 from dataclasses import dataclass
@@ -34,18 +34,18 @@ A folder that was interrupted goes on where it was: droptop paper table1 --out r
 
 @dataclass(frozen=True, kw_only=True)
 class PaperOptions(EngineOptions):
-    """What is not said is as in the last call for this folder."""
+    """Hold the options of `droptop paper NAME`; one that is not given is as in the last call for this folder."""
 
     seeds: int | None = None
-    """Seeds of every cell: the paper's 5 unless told, 2 in a quick look."""
+    """Seeds per configuration; by default the paper's 5, or 2 in a quick look."""
     first_seed: int | None = None
-    """The first of them."""
+    """The first seed."""
     methods: str | None = None
     """Some of the recipe's methods, separated by commas."""
     data: str | None = None
     """Streams, separated by commas: some of the recipe's, or others in their place, such as split-tiny-imagenet9."""
     quick: bool = False
-    """A look at what it shows, in about a minute on a CPU: built-in streams, small nets, a few steps."""
+    """Show what the recipe makes in about a minute on a CPU: built-in streams, small nets, a few steps."""
     root: Path | None = None
     """Folder in which data sets lie."""
     weights: str | None = None
@@ -55,11 +55,11 @@ class PaperOptions(EngineOptions):
     precision: Precision | None = None
     """fp32, tf32 or bf16."""
     threads: int | None = None
-    """Threads a process."""
+    """Threads per process."""
     limit: int | None = None
-    """Samples a task."""
+    """Samples per task."""
     parallel: int | None = None
-    """Seeds in flight on a GPU at once."""
+    """Seeds that run on a GPU at once."""
     run: bool = True
     """Run what is missing; --no-run writes tables and figures of what is there."""
     set: str | None = None
@@ -72,18 +72,21 @@ class PaperOptions(EngineOptions):
         require(not self.out.exists() or self.out.is_dir(), "out", "a folder", self.out)
 
     def given(self, args: list[str]) -> dict[str, Any]:
-        """What was said, as words and numbers; only the arguments tell --no-quick from nothing said."""
+        """Return the options that were given, as words and numbers, without those that hold for this call alone.
+
+        A flag that is false may be given or not: only the arguments tell.
+        """
         of_this_call = {"run", *EngineOptions.__dataclass_fields__}
-        said = {
+        values = {
             name: value
             for name, value in vars(self).items()
             if name not in of_this_call and value is not None and (value is not False or f"--no-{name}" in args)
         }
-        return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in said.items()}
+        return {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in values.items()}
 
 
 def paper(args: list[str], console: Console) -> int:
-    """Does what is asked for; gives the exit code."""
+    """List the recipes, or run what is missing of one and write its tables and figures; return the exit code."""
     if not args or args[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0 if args else 2
@@ -134,7 +137,7 @@ def paper(args: list[str], console: Console) -> int:
 
 
 def show_list(options: ListOptions, console: Console) -> int:
-    """Every recipe, what it needs, and whether that is on this disk."""
+    """Print every recipe, what it needs, and whether that is on this disk; return the exit code."""
     from droptop.paper import every_recipe
 
     rows = []
@@ -147,7 +150,7 @@ def show_list(options: ListOptions, console: Console) -> int:
         for row in rows:
             table.add_row(*(Text(cell, overflow="fold") for cell in row))
         console.print(table)
-    else:  # one line a recipe, for other programs
+    else:  # a line per recipe, for other programs
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row in rows:
             print("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
@@ -161,6 +164,7 @@ def show_list(options: ListOptions, console: Console) -> int:
 
 
 def is_there(stream: str, root: Path | None) -> bool:
+    """Return whether the data of a stream is on this disk."""
     try:
         find_stream(stream).data.where(root)
     except BadRequest:

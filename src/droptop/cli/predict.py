@@ -1,4 +1,4 @@
-"""`droptop predict`: what a loaded learner says of image files."""
+"""`droptop predict`: the classes that a loaded learner predicts for image files."""
 
 import json
 import sys
@@ -22,27 +22,29 @@ Run = Annotated[Positional[Path], arg(metavar="RUN", help="Folder of a run, a co
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedOptions:
-    """Which loaded learner; what `predict` and `export` share."""
+class LoadedOptions:
+    """Hold the options that say which learner to load; `predict` and `export` share them."""
 
     run: Run
     arm: str | None = None
-    """Arm of a comparison, by what it was debiased with; the debiased one unless told."""
+    """Arm of a comparison, by its debiasing; by default the debiased arm."""
     seed: int | None = None
-    """Which seed; the first unless told."""
+    """Seed; by default the first."""
     weights: str | None = None
-    """Frozen weights of a prompt learner, where they are no longer where its run found them."""
+    """Frozen weights of a prompt learner, where the run's own file is no longer in its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(TrainedOptions):
+class PredictOptions(LoadedOptions):
+    """Hold the options of `droptop predict`."""
+
     images: Annotated[Positional[tuple[Path, ...]], arg(metavar="IMAGES", help="Image files; folders are walked.")]
     top: int = 2
-    """How many classes to name of each image, the most probable first."""
+    """Classes to name per image, the most probable first."""
     json: bool = False
-    """Print a line of JSON an image, and nothing else."""
+    """Print a line of JSON per image, and nothing else."""
     maps: Path | None = None
-    """New folder for pictures of where the learner looks, one an image."""
+    """New folder for pictures of where the learner looks, one per image."""
     device: str = "cpu"
     """cpu or cuda."""
 
@@ -55,18 +57,20 @@ class PredictOptions(TrainedOptions):
 
 
 class Answer(NamedTuple):
-    """The most probable classes of a file, by name."""
+    """Hold the most probable classes of an image file."""
 
     file: Path
-    classes: list[tuple[str, float]]  # with their probabilities among the classes seen
+    classes: list[tuple[str, float]]  # names, with their probabilities among the classes seen
 
     def line(self) -> str:
+        """Return the answer as a line of JSON."""
         name, confidence = self.classes[0]
         top = [{"class": each, "confidence": round(share, 6)} for each, share in self.classes]
         return json.dumps({"file": str(self.file), "class": name, "confidence": round(confidence, 6), "top": top})
 
 
 def predict(args: list[str], console: Console) -> int:
+    """Print the classes of image files; return the exit code, 1 if any file could not be read."""
     options = arguments.read(PredictOptions, args, "droptop predict", "class and confidence of images")
     from droptop.data.image_files import find_images
     from droptop.runs.loading import find_seed, restore
@@ -76,7 +80,7 @@ def predict(args: list[str], console: Console) -> int:
     for note in loaded.notes:
         print(f"note: {note}", file=sys.stderr)
     failed, answers = 0, list[Answer]()
-    for answer in answered(loaded, files, options):
+    for answer in predictions(loaded, files, options):
         if isinstance(answer, str):
             failed += 1
             print(f"droptop: {answer}", file=sys.stderr)
@@ -91,8 +95,8 @@ def predict(args: list[str], console: Console) -> int:
     return 1 if failed else 0
 
 
-def answered(loaded: "LoadedLearner", files: list[Path], options: PredictOptions) -> Iterator[Answer | str]:
-    """An answer a file, or what is wrong with it; the pictures are written on the way."""
+def predictions(loaded: "LoadedLearner", files: list[Path], options: PredictOptions) -> Iterator[Answer | str]:
+    """Yield an answer per file, or an error message; write the pictures of `--maps` on the way."""
     from droptop.data.image_files import load_all
     from droptop.figures.overlays import Overlays
     from droptop.streams import find
@@ -119,6 +123,7 @@ def answered(loaded: "LoadedLearner", files: list[Path], options: PredictOptions
 
 
 def show(answers: list[Answer], loaded: "LoadedLearner", console: Console) -> None:
+    """Print the answers as a table."""
     learner, (config, _, seed) = loaded.learner, loaded.place
     title = (
         f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "

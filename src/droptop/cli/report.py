@@ -1,4 +1,7 @@
-"""`droptop report`: a run, a comparison or a study as one HTML page."""
+"""`droptop report`: a run, a comparison or a study as one HTML page.
+
+Loads neither torch nor a learner where the folder records the flags of its run, as newer folders do.
+"""
 
 import shlex
 import webbrowser
@@ -10,25 +13,24 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from droptop.cli import arguments, run_flags
+from droptop.cli import arguments
 from droptop.errors import BadRequest, require
-from droptop.methods import from_file
-from droptop.options import flatten
-from droptop.runs.config import Config, defaults
-from droptop.runs.requests import load
+from droptop.runs.folder import read_request, recorded_flags
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
+    """Hold the options of `droptop report`."""
+
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run, comparison or study, finished or not.")]
     out: Path | None = None
-    """File to write; report.html in the folder unless told."""
+    """File to write; by default report.html in the folder."""
     open: bool = False
     """Open the page in the browser."""
     watch: bool = False
     """Serve the page on 127.0.0.1 and keep it up to date, until Ctrl-C."""
     port: int | None = None
-    """Port to serve it on; a free one unless told."""
+    """Port to serve the page on; by default a free one."""
 
     def __post_init__(self) -> None:
         require(
@@ -41,6 +43,7 @@ class ReportOptions:
 
 
 def report(args: list[str], console: Console) -> int:
+    """Write or serve the page of a folder; return the exit code."""
     options = arguments.read(ReportOptions, args, "droptop report", "a run, comparison or study as one HTML page")
     folder, out = options.folder, options.out or options.folder / "report.html"
     if not folder.is_dir():
@@ -64,12 +67,12 @@ def report(args: list[str], console: Console) -> int:
 
 
 def watch(folder: Path, again: str, port: int, show: bool, console: Console) -> int:
-    """Serves the page until somebody has seen enough."""
+    """Serve the page and keep it up to date until Ctrl-C; return the exit code."""
     from droptop.report.page.render import describe, render
     from droptop.report.page.serve import Pages, server
 
     pages = Pages(folder, lambda version: render(describe(folder, again), version))
-    pages.html()  # whatever is wrong with the folder is said now
+    pages.html()  # refuses a folder that cannot be shown, before anything is served
     with server(pages, port) as serving:
         address = f"http://127.0.0.1:{serving.server_port}/"
         console.print(f"report at {address} (Ctrl-C ends it)", highlight=False, markup=False, soft_wrap=True)
@@ -81,25 +84,13 @@ def watch(folder: Path, again: str, port: int, show: bool, console: Console) -> 
 
 
 def command(folder: Path) -> str:
-    """What to type to make the same again, in a folder of its own."""
+    """Return the command that makes the same again, in a folder of its own."""
     if (folder / "study.toml").is_file():
         return shlex.join(["droptop", "sweep", str(folder / "study.toml"), "--out", f"{folder}-again"])
-    name, config = load(folder)
-    return shlex.join(["droptop", name, *flags_of(config), "--out", f"{folder}-again"])
+    request, flags = read_request(folder), recorded_flags(folder)
+    if flags is None:
+        from droptop.runs.flags import flags_of  # these load torch and every learner
+        from droptop.runs.requests import load
 
-
-def flags_of(config: Config) -> list[str]:
-    """The flags of a configuration: its three names, and whatever is not as they say; whatever there is where nobody
-    can tell what they say, since the method's file is gone."""
-    options = config.options
-    named = {"data": options.data, "method": options.method, "debias": options.debias}
-    known = from_file.is_there(options.method)
-    base = defaults(options.data, options.method, options.debias) if known else config
-    usual = flatten(base) if known else named
-    idle = ("stream.tasks", "stream.class_order") if config.stream.split else ()  # nor are they taken beside it
-    others = {
-        path: value
-        for path, value in flatten(config).items()
-        if value not in (None, usual.get(path)) and path not in idle
-    }
-    return [token for path, value in (named | others).items() for token in run_flags.as_tokens(path, value, base)]
+        flags = flags_of(load(folder)[1])
+    return shlex.join(["droptop", request.command, *flags, "--out", f"{folder}-again"])

@@ -1,4 +1,4 @@
-"""`droptop results`: what a study found, by any of its options. Loads neither torch nor a learner."""
+"""`droptop results`: the results of a study, grouped by any of its options. Loads neither torch nor a learner."""
 
 import sys
 from collections.abc import Sequence
@@ -12,24 +12,27 @@ from tyro.conf import Positional, arg
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
-from droptop.sweeps.results import FIGURES, also_varied, export, rows
-from droptop.sweeps.study_folder import StudyFolder, asked
+from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows
+from droptop.sweeps.study_folder import StudyFolder, requested_cells
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsOptions:
+    """Hold the options of `droptop results`."""
+
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
     by: str = "data,method,debias"
-    """Options to group by, separated by commas; with seed among them, a row a seed."""
+    """Options to group by, separated by commas; with seed among them, a row per seed."""
     figures: str = ",".join(FIGURES)
     """Figures to show, separated by commas."""
     tests: str = ""
-    """Test sets to show, separated by commas; all unless told."""
+    """Test sets to show, separated by commas; by default all."""
     export: Path | None = None
     """A .csv or .parquet file to write the rows to as well."""
 
 
 def results(args: list[str], console: Console) -> int:
+    """Print what a study found; return the exit code."""
     options = arguments.read(ResultsOptions, args, "droptop results", "what a study found")
     if not (options.folder / "study.toml").is_file():
         shown = f"; {typed('report', options.folder)} shows a run or comparison"
@@ -46,15 +49,15 @@ def results(args: list[str], console: Console) -> int:
             options.export,
         )
         require(options.export.suffix in (".csv", ".parquet"), "export", "a .csv or .parquet file", options.export)
-    cells = set(asked(options.folder))
+    cells = set(requested_cells(options.folder))
     study = StudyFolder(options.folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
     values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
     if not values:
         raise BadRequest(f"{options.folder} has no cell that is done")
-    found = rows(values, by, figures, names(options.tests))
-    if not found:
+    rows = grouped_rows(values, by, figures, names(options.tests))
+    if not rows:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
-    console.print(tables.study_table(found, by))
+    console.print(tables.study_table(rows, by))
     if varied := also_varied(values, by):
         console.print(
             f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
@@ -63,10 +66,11 @@ def results(args: list[str], console: Console) -> int:
             soft_wrap=True,
         )
     if options.export is not None:
-        export(found, options.export)
-        console.print(f"{len(found)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)
+        export(rows, options.export)
+        console.print(f"{len(rows)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
 def names(text: str) -> Sequence[str]:
+    """Return the names in a text that separates them by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,4 +1,4 @@
-"""`droptop run | compare | resume`: train one arm, or two on the same seeds, or go on with either."""
+"""`droptop run | compare | resume`: trains one arm, or two on the same seeds, or continues either."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,39 +22,45 @@ from droptop.runs.requests import finished, load, with_seeds
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeOptions:
+    """Hold the options of `droptop resume`."""
+
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run or comparison, finished or not.")]
     seeds: int | None = None
-    """How many seeds it shall have in all, if not as many as it was asked for; none that was begun is given up."""
+    """Seeds in all; by default as many as config.toml says, and at least as many as were begun."""
 
 
 def run(args: list[str], console: Console) -> int:
+    """Train one arm, and print its results; return the exit code."""
     return begin("run", args, console)
 
 
 def compare(args: list[str], console: Console) -> int:
+    """Train two arms on the same seeds, and print the comparison; return the exit code."""
     return begin("compare", args, console)
 
 
 def resume(args: list[str], console: Console) -> int:
+    """Continue a run or comparison, and print its results; return the exit code."""
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
     command, config = load(out)
     config = with_seeds(command, config, out, options.seeds)
     done = finished(command, config, out)
-    return serve(command, config, out, False, console, f"{out} is finished: nothing to resume" if done else "")
+    return execute(command, config, out, False, console, f"{out} is finished: nothing to resume" if done else "")
 
 
 def begin(command: Command, args: list[str], console: Console) -> int:
+    """Begin what a command line asks for; return the exit code."""
     config, out = run_flags.parse(command, args)
-    return serve(command, config, out, True, console)
+    return execute(command, config, out, True, console)
 
 
-def serve(command: Command, config: Config, out: Path, fresh: bool, console: Console, before: str = "") -> int:
-    """Runs what was asked for and prints the answer, and what is to be said before it."""
+def execute(command: Command, config: Config, out: Path, new: bool, console: Console, heading: str = "") -> int:
+    """Run what is missing in a folder, new or begun before; print the heading and the results; return the exit code."""
     with resumable(out), bars.decoding(), progress.listener(console) as listener:
-        result = (api.start if fresh else api.carry_on)(command, config, out, listener)
-    console.print(before, highlight=False, markup=False)
+        result = (api.start if new else api.carry_on)(command, config, out, listener)
+    console.print(heading, highlight=False, markup=False)
     if command == "compare":
         console.print(tables.compare_table(result))
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
@@ -72,7 +78,7 @@ def serve(command: Command, config: Config, out: Path, fresh: bool, console: Con
 
 @contextmanager
 def resumable(out: Path) -> Iterator[None]:
-    """Errors that leave something to go on with say how."""
+    """Add the command that continues to errors that leave something to continue."""
     try:
         yield
     except (KeyboardInterrupt, DroptopError, OSError) as error:

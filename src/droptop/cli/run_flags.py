@@ -1,7 +1,7 @@
-"""From flags and TOML to a configuration.
+"""From flags and TOML to a configuration, in two passes.
 
-Two passes: the names of data, method and debias say which options there are; then tyro reads those, and writes the
-help. Whatever is wrong with a request becomes one line.
+The first pass reads the names of data, method and debias, which decide what options there are; the second reads those
+options, by tyro, which also writes the help. Whatever is wrong with a request is said in one line.
 """
 
 import contextlib
@@ -12,21 +12,22 @@ from typing import Annotated, Any
 
 from tyro.conf import arg
 
-from droptop.cli.arguments import flag_of, read
+from droptop.cli.arguments import read
 from droptop.debias import DEBIAS
 from droptop.errors import BadRequest, require, typed
 from droptop.methods import METHODS
-from droptop.options import flatten
+from droptop.options import flag_of, flatten
 from droptop.runs.config import Config, defaults, resolve
+from droptop.runs.flags import as_tokens
 from droptop.streams import known_names
 from droptop.system.toml_files import read_toml
 
 
 def parse(command: str, args: list[str]) -> tuple[Config, Path]:
-    """The configuration that a command line asks for, and the folder for its results."""
+    """Return the configuration that a command line asks for, and the folder for its results."""
     file = _last(args, "--config")
     written = {} if file is None else read_toml(Path(file))
-    if any(isinstance(value, list) for value in written.values()):  # which no option of a run is
+    if any(isinstance(value, list) for value in written.values()):  # no option of a run takes a list
         raise BadRequest(
             f"--config takes options of one run; {file} has lists, as a study has: "
             f"{typed('sweep', str(file), '--out', 'FOLDER')} runs that"
@@ -44,7 +45,7 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
 
 
 def _canonical(args: list[str], base: Config) -> list[str]:
-    """The same command line with every option under the one name that tyro knows it by."""
+    """Return the same command line with every option under the one name that tyro knows."""
     values, tokens, rest, given = flatten(base), [], list(args), set[str]()
     while rest:
         token = rest.pop(0)
@@ -61,14 +62,16 @@ def _canonical(args: list[str], base: Config) -> list[str]:
             tokens += as_tokens(path, off != (value.lower() == "true"), base)
         else:
             tokens += [flag_of(path), *([value] if equals else [])]
-    for path in ("stream.tasks", "stream.class_order"):  # files may have all of them, as those that runs write do
+    for path in ("stream.tasks", "stream.class_order"):  # a file may have all of them, as config.toml does
         require(not {path, "stream.split"} <= given, "split", f"the place of {flag_of(path)}", "both")
     return tokens
 
 
 def _switched(name: str, base: Config) -> tuple[str, bool]:
-    """The path of an option, and whether its name turns it off: `--no-graphs`, `--intensity.no-reference`, but not
-    `--no-lr`."""
+    """Return the path of an option, and whether its name turns it off.
+
+    `--no-graphs` and `--intensity.no-reference` do; `--no-lr` is refused, since lr is not true or false.
+    """
     table, dot, last = name.rpartition(".")
     with contextlib.suppress(BadRequest):
         path = resolve(table + dot + last.removeprefix("no-"), base)
@@ -78,7 +81,7 @@ def _switched(name: str, base: Config) -> tuple[str, bool]:
 
 
 def _last(args: list[str], flag: str) -> str | None:
-    """The last value given for a flag, as `--flag value` or `--flag=value`."""
+    """Return the last value given for a flag, as `--flag value` or `--flag=value`; None where it is not given."""
     values = [
         after if token == flag else token.partition("=")[2]
         for token, after in pairwise([*args, ""])
@@ -89,16 +92,8 @@ def _last(args: list[str], flag: str) -> str | None:
     return values[-1] if values else None
 
 
-def as_tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]:
-    """An option as command-line tokens."""
-    flag = flag_of(resolve(name, config, where))
-    if isinstance(value, bool):
-        prefix, dot, last = flag.removeprefix("--").rpartition(".")
-        return [f"--{prefix}{dot}{'' if value else 'no-'}{last}"]
-    return [flag, str(value)]
-
-
 def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path]:
+    """Return configuration and results folder from tokens under tyro's names, with the defaults of `base`."""
     sections = [
         (field.name, value) for field in dataclasses.fields(base) if (value := getattr(base, field.name)) is not None
     ]

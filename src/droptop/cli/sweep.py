@@ -21,18 +21,20 @@ from droptop.training.workers import Failure
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
+    """Hold the options of the engine that runs cells; `sweep` and `paper` share them."""
+
     out: Path
-    """Folder of the study, new or one to go on with."""
+    """Folder of the study, new or one to continue."""
     engine: Literal["local", "ray", "submitit"] = "local"
     """Where cells run: on this machine, on a Ray cluster, or as Slurm jobs."""
     address: str | None = None
-    """Address of a Ray cluster; one is started on this machine unless told."""
+    """Address of a Ray cluster; by default one is started on this machine."""
     cpus: float = 1.0
-    """Cores a cell, for Ray and Slurm."""
+    """Cores per cell, for Ray and Slurm."""
     gpus: float = 0.0
-    """GPUs a pack of cells, for Ray (fractions share one) and Slurm."""
+    """GPUs per pack of cells, for Ray (fractions share one) and Slurm."""
     minutes: int = 240
-    """Time limit of a Slurm job."""
+    """Time limit of a Slurm job, in minutes."""
 
     def __post_init__(self) -> None:
         require(self.cpus > 0, "cpus", "a number above 0", self.cpus)
@@ -41,7 +43,7 @@ class EngineOptions:
         require(self.address is None or self.engine == "ray", "address", "--engine ray beside it", self.engine)
 
     def start(self) -> Engine:
-        """The engine, ready to take cells."""
+        """Return the engine, ready to take cells."""
         if self.engine == "ray":
             from droptop.sweeps.on_ray import on_ray
 
@@ -55,12 +57,15 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(EngineOptions):
+    """Hold the options of `droptop sweep`."""
+
     study: Annotated[
-        Positional[Path | None], arg(metavar="STUDY.toml", help="The grid; unless told, the one the folder holds.")
+        Positional[Path | None], arg(metavar="STUDY.toml", help="The grid; by default the one in the folder.")
     ] = None
 
 
 def sweep(args: list[str], console: Console) -> int:
+    """Run what is missing of a study; return the exit code, 1 if a cell failed or is not done."""
     options = arguments.read(SweepOptions, args, "droptop sweep", "runs what is missing of a study")
     try:
         with CellProgress(console) as observer:
@@ -88,7 +93,7 @@ def sweep(args: list[str], console: Console) -> int:
 
 
 class CellProgress(Observer):
-    """A bar in a terminal, a line a cell elsewhere."""
+    """Show a bar in a terminal, and print a line per cell elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self.live = console.is_terminal
@@ -121,13 +126,14 @@ class CellProgress(Observer):
 
     def done(self, job: Job) -> None:
         self.finished += 1
-        self.tell(job, "done")
+        self.show(job, "done")
 
     def failed(self, job: Job, failure: Failure) -> None:
         self.failures += 1
-        self.tell(job, "failed")
+        self.show(job, "failed")
 
-    def tell(self, job: Job, status: str) -> None:
+    def show(self, job: Job, status: str) -> None:
+        """Show that a cell is done or has failed."""
         self.bars.update(self.bar, completed=self.finished, description=f"{self.failures} failed" * bool(self.failures))
         if not self.live:
             print(f"{self.finished}/{self.total}  {job.run.name} seed {job.seed}: {status}", flush=True)

@@ -25,7 +25,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import PIL
-import platformdirs
 import torch
 from PIL import Image, ImageOps
 from torch import Tensor
@@ -34,6 +33,7 @@ from droptop.data import image_store as stored
 from droptop.data.image_store import BadCache, Pixels, Stored
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest
+from droptop.system.cache_folder import cache_folder
 from droptop.system.locks import locked
 from droptop.types import Samples, Source
 
@@ -124,13 +124,6 @@ class Room:
         fits = amount <= self.left
         self.left -= amount if fits else 0
         return fits
-
-
-def cache_folder() -> Path:
-    """Return the folder of decoded images: $DROPTOP_CACHE, else the user's cache as the system has it."""
-    if chosen := os.environ.get("DROPTOP_CACHE"):
-        return Path(chosen)
-    return platformdirs.user_cache_path("droptop", appauthor=False)
 
 
 def load_images(image_set: ImageSet, y: Tensor, room: Room) -> Source:

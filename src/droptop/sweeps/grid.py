@@ -1,6 +1,6 @@
 """A study is a grid, written in TOML: an option with a list of values varies, one with a single value is fixed.
 
-    seeds = 5                                  # of every configuration
+    seeds = 5                                  # per configuration
     data = ["fashion-sticker", "fashion"]
     method = ["er", "derpp"]
     debias = ["none", "droptop"]
@@ -11,11 +11,11 @@
     debias = "droptop"
     gamma = [2.5, 10.0]
 
-Where several grids have little in common, each stands in a table headed [[grid]], and the top only says what holds for
-all of them.
+Where several grids have little in common, each stands in a table headed [[grid]], and the top holds only the options
+that all of them share.
 
-Options that a combination does not have (gamma without debiasing, candidates with other methods than MIR) are left out
-of it, and combinations that come to the same are one. A cell is a configuration and a seed.
+An option that a combination does not have (gamma without debiasing, candidates with methods other than MIR) is left
+out of it, and combinations that come to the same are one. A cell is a configuration and a seed.
 """
 
 import itertools
@@ -29,34 +29,34 @@ from droptop.sweeps.study_folder import Cell
 from droptop.system.toml_files import leaves, read_tables, toml_line
 
 NAMES = {"data": "fashion-sticker", "method": "er", "debias": "droptop"}
-FIXED = ("seeds", "first_seed", "device", "threads")  # of a whole study, on which machines it runs depends
-Grid = dict[str, Any]  # options by path, a list of values where one varies
-MEANT = {"grid": "grids of their own stand", "also": "what is to be added stands"}
+FIXED = ("seeds", "first_seed", "device", "threads")  # the same for a whole study
+Grid = dict[str, Any]  # values by option, a list of them where the option varies
+MEANINGS = {"grid": "grids of their own stand", "also": "what is to be added stands"}
 
 
 def read_study(path: Path) -> list[Config]:
-    """The configurations that a study asks for, each with its seeds."""
-    top, own, also = tables_of(path)
-    if odd := [name for name in FIXED for table in (*own, *also) if name in table]:
-        raise BadRequest(f"{path}: {odd[0]} is one for the whole study and stands at its top")
-    found, idle = list[Config](), set(top)
+    """Return the configurations that a study asks for, each with its seeds; refuse an option that none of them has."""
+    top, grids, also = tables_of(path)
+    if misplaced := [name for name in FIXED for table in (*grids, *also) if name in table]:
+        raise BadRequest(f"{path}: {misplaced[0]} is one for the whole study and stands at its top")
+    configs, unused = list[Config](), set(top)
     try:
-        for table in (*(own or [{}]), *also):
-            configs, unknown = expanded(top | table)
-            found += configs
-            idle &= unknown
+        for table in (*(grids or [{}]), *also):
+            combinations, unknown = expanded(top | table)
+            configs += combinations
+            unused &= unknown
             for name in unknown & table.keys():
-                resolve(name, configs[0])  # says what it may have meant
-        for name in idle:
-            resolve(name, found[0])
+                resolve(name, combinations[0])  # refuses it, and names the option that may have been meant
+        for name in unused:
+            resolve(name, configs[0])
     except BadRequest as error:
         error.args = (f"{path}: {error}",)
         raise
-    return list({config.fingerprint(): config for config in found}.values())
+    return list({config.fingerprint(): config for config in configs}.values())
 
 
 def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
-    """What a study says at its top, its own grids and what is to be added."""
+    """Return the options at the top of a study, its [[grid]] tables and its [[also]] tables."""
     tables = read_tables(path)
     if (command := tables.get("command")) in ("run", "compare"):
         raise BadRequest(
@@ -64,46 +64,49 @@ def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
             f"{typed('resume', path.parent)} continues that, "
             f"{typed(command, '--config', path, '--out', 'FOLDER')} runs it again"
         )
-    own, also = (tables.pop(name, []) for name in ("grid", "also"))
-    for name, part in (("grid", own), ("also", also)):
+    grids, also = (tables.pop(name, []) for name in ("grid", "also"))
+    for name, part in (("grid", grids), ("also", also)):
         if not isinstance(part, list) or not all(isinstance(table, dict) for table in part):
-            raise BadRequest(f"{path}: {MEANT[name]} in tables headed [[{name}]]")
-    return leaves(tables), [leaves(table) for table in own], [leaves(table) for table in also]
+            raise BadRequest(f"{path}: {MEANINGS[name]} in tables headed [[{name}]]")
+    return leaves(tables), [leaves(table) for table in grids], [leaves(table) for table in also]
 
 
-def settled(path: Path) -> str:
-    """A study's text, which asks for the same from whatever folder it is read: as it is where it names no place, or
-    does by a whole path."""
-    top, own, also = tables_of(path)
-    parts = [("", top), *(("\n[[grid]]\n", part) for part in own), *(("\n[[also]]\n", part) for part in also)]
-    if all(placed(part) == part for _, part in parts):
+def absolute_text(path: Path) -> str:
+    """Return a study's text with absolute paths, so that it asks for the same from any working folder.
+
+    A study without relative paths keeps its text, comments and all.
+    """
+    top, grids, also = tables_of(path)
+    parts = [("", top), *(("\n[[grid]]\n", part) for part in grids), *(("\n[[also]]\n", part) for part in also)]
+    if all(with_absolute_paths(part) == part for _, part in parts):
         return path.read_text("utf-8")
     return "".join(
-        head + "".join(toml_line(name, value) for name, value in placed(part).items()) for head, part in parts
+        head + "".join(toml_line(name, value) for name, value in with_absolute_paths(part).items())
+        for head, part in parts
     )
 
 
-def placed(part: Grid) -> Grid:
-    """Options with whole paths."""
+def with_absolute_paths(part: Grid) -> Grid:
+    """Return options with every path made absolute."""
 
     def whole(name: str, value: Any) -> Any:
         if isinstance(value, list):
-            return [whole(name, one) for one in value]
+            return [whole(name, item) for item in value]
         return absolute(name, value) if name in PLACES and isinstance(value, str) else value
 
     return {name: whole(name, value) for name, value in part.items()}
 
 
 def expand(grid: Grid) -> list[Config]:
-    """Every combination of a grid's values."""
+    """Return a configuration per combination of a grid's values; refuse an option that none of them has."""
     configs, unknown = expanded(grid)
     for name in unknown:
-        resolve(name, configs[0])  # nobody has it: says what it may have meant
+        resolve(name, configs[0])  # refuses it, and names the option that may have been meant
     return configs
 
 
 def expanded(grid: Grid) -> tuple[list[Config], set[str]]:
-    """Every combination of a grid's values, and the options that none of them has."""
+    """Return a configuration per combination of a grid's values, and the options that none of them has."""
     for name in FIXED:
         if isinstance(grid.get(name), list):
             raise BadRequest(f"{name} is one for the whole study, not a list")
@@ -123,6 +126,7 @@ def expanded(grid: Grid) -> tuple[list[Config], set[str]]:
 
 
 def has(config: Config, name: str) -> bool:
+    """Return whether a name stands for an option of a configuration."""
     try:
         resolve(name, config)
     except BadRequest:
@@ -131,7 +135,7 @@ def has(config: Config, name: str) -> bool:
 
 
 def folder_name(config: Config) -> str:
-    """Where a configuration's cells lie: the same wherever and whenever it is asked for."""
+    """Return the name of a configuration's run folder in runs/: readable words, then a part of its fingerprint."""
     options = config.options
     words = "-".join((options.data, options.method, options.debias))
     plain = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in words)
@@ -139,5 +143,5 @@ def folder_name(config: Config) -> str:
 
 
 def cells_of(configs: Iterable[Config]) -> list[Cell]:
-    """Return the cells of some configurations."""
+    """Return the cells of some configurations, a cell per seed."""
     return [Cell(folder_name(config), seed) for config in configs for seed in config.seeds]

@@ -11,16 +11,18 @@ from droptop.training.workers import Failure, Worker, WorkerPool
 
 @dataclass
 class PatientPool(WorkerPool):
-    """Goes on where a job fails or a worker dies."""
+    """A pool of workers that goes on where a job fails or a worker dies."""
 
     driver: Driver | None = None
     patient: bool = True
 
     def failed_alone(self, job: Job, failure: Failure) -> None:
+        """Queue what the driver wants to try again of one failed job."""
         assert self.driver is not None
         self.waiting += self.driver.retry([job], failure)
 
     def failed(self, worker: Worker, jobs: Sequence[Job], failure: Failure) -> None:
+        """Queue what the driver wants to try again of a worker's jobs; replace the worker where it died."""
         assert self.driver is not None
         self.waiting += self.driver.retry(jobs, failure)
         if worker.process.is_alive():
@@ -32,19 +34,22 @@ class PatientPool(WorkerPool):
 
 
 def local(packs: list[Pack], driver: Driver) -> None:
-    options = packs[0][0].config.options  # device and threads are the same in all of a study
+    """Run packs on this machine: on a GPU all in one process, on a CPU in a process per core."""
+    options = packs[0][0].config.options  # device and threads are the same for a whole study
     options.check_machine()
     if options.device == "cuda":
-        PatientPool(driver, companies(packs), driver=driver).run(options.threads, 1)
+        PatientPool(driver, merged(packs), driver=driver).run(options.threads, 1)
     else:
         PatientPool(driver, list(packs), driver=driver).run(options.threads, len(os.sched_getaffinity(0)))
 
 
-def companies(packs: list[Pack]) -> list[Sequence[Job]]:
-    """Packs of a GPU's only process put together, so that it is busy while the last seeds of one configuration end and
-    the first of the next begin; apart where their options switch the whole process."""
-    found: dict[tuple[object, ...], list[Job]] = {}
+def merged(packs: list[Pack]) -> list[Sequence[Job]]:
+    """Merge the packs of one GPU, so that it is busy while the last seeds of one configuration end and the next begins.
+
+    Packs stay apart where they differ in an option that switches the whole process.
+    """
+    by_options: dict[tuple[object, ...], list[Job]] = {}
     for pack in packs:
         options = pack[0].config.options
-        found.setdefault((options.precision, options.deterministic, options.parallel), []).extend(pack)
-    return list(found.values())
+        by_options.setdefault((options.precision, options.deterministic, options.parallel), []).extend(pack)
+    return list(by_options.values())

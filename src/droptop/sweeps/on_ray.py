@@ -1,8 +1,8 @@
-"""The Ray engine: the same cells on a cluster that people already have (`pip install 'droptop[ray]'`, Ray core alone).
+"""The Ray engine: the same cells on a Ray cluster (`pip install 'droptop[ray]'`, which is Ray core alone).
 
-Ray does the scheduling, and starts a cell anew, from its last checkpoint, where a node or a worker dies. Through its
-object store go a configuration and a word of what became of it; results and checkpoints are on the study's folder,
-which every node must see under the same path. Images are decoded once a node, into its own cache.
+Ray schedules the cells and, where a node or a worker dies, starts a cell again from its last checkpoint. Only a
+configuration and its outcome pass through Ray's object store. Results and checkpoints are in the study's folder, which
+every node must see under the same path. Images are decoded once per node, into its own cache.
 """
 
 import logging
@@ -21,13 +21,16 @@ from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.seed_run import Interrupted, seed_run
 from droptop.training.workers import Failure, prepare
 
-AHEAD = 4  # packs submitted for every one that can run, so that no node waits and the driver stays small
-LOST = 10  # times that a pack is started anew because its node or worker died
-GRACE = 9.0  # seconds for cells to save and end
+AHEAD = 4  # packs submitted per pack that can run, so that no node waits and the driver's queue stays small
+LOST = 10  # times that a pack is started again because its node or worker died
+GRACE = 9.0  # seconds in which cells save and end
 
 
 def run_pack(pack: Pack) -> tuple[Failure | str | None, list[str]]:
-    """What a worker elsewhere does: None once all of it is done, else why not; and whatever is worth a note."""
+    """Run a pack in a worker on another machine; return its outcome and what is worth a note.
+
+    The outcome is None where the whole pack is done, "interrupted", or the failure.
+    """
     import torch
 
     options = pack[0].config.options
@@ -51,7 +54,7 @@ def run_pack(pack: Pack) -> tuple[Failure | str | None, list[str]]:
 
 
 def on_ray(address: str | None, cpus: float, gpus: float) -> Engine:
-    """An engine on the cluster at `address`, or on one that is started here and now."""
+    """Return an engine on the cluster at `address`, or on one that it starts on this machine; refuse a missing Ray."""
     try:
         import ray
     except ImportError:
@@ -76,16 +79,17 @@ def on_ray(address: str | None, cpus: float, gpus: float) -> Engine:
 
 
 def _work(ray: Any, packs: list[Pack], driver: Driver, cpus: float, gpus: float) -> None:
+    """Submit packs as there is room for them, and tell the driver what becomes of each."""
     task = ray.remote(run_pack).options(num_cpus=cpus, num_gpus=gpus, max_retries=LOST)
-    waiting, flying = deque(packs), dict[Any, Pack]()
+    waiting, submitted = deque(packs), dict[Any, Pack]()
     try:
-        while waiting or flying:
+        while waiting or submitted:
             slots = max(1, int(ray.cluster_resources().get("CPU", 1) / max(cpus, 0.01)))
-            while waiting and len(flying) < AHEAD * slots:
+            while waiting and len(submitted) < AHEAD * slots:
                 pack = waiting.popleft()
-                flying[task.remote(pack)] = pack
-            for reference in ray.wait(list(flying), num_returns=len(flying), timeout=0.2)[0]:
-                pack = flying.pop(reference)
+                submitted[task.remote(pack)] = pack
+            for reference in ray.wait(list(submitted), num_returns=len(submitted), timeout=0.2)[0]:
+                pack = submitted.pop(reference)
                 try:
                     outcome, notes = ray.get(reference)
                     for text in notes:
@@ -100,10 +104,10 @@ def _work(ray: Any, packs: list[Pack], driver: Driver, cpus: float, gpus: float)
                 else:
                     waiting.extend(driver.retry(pack, outcome))
     except KeyboardInterrupt:
-        for reference in flying:
-            ray.cancel(reference, force=False)  # a request: the cell saves and ends
+        for reference in submitted:
+            ray.cancel(reference, force=False)  # a request, on which the cell saves and ends
         deadline = time.monotonic() + GRACE
-        left = list(flying)
+        left = list(submitted)
         while left and time.monotonic() < deadline:
             left = ray.wait(left, num_returns=len(left), timeout=0.2)[1]
         raise

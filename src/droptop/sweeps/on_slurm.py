@@ -1,5 +1,8 @@
-"""The Slurm engine, by submitit (`pip install 'droptop[slurm]'`): a job a pack, in arrays. A job that is lost or runs
-out of time is submitted once more and goes on from its last checkpoint, which is on the study's folder."""
+"""The Slurm engine, by submitit (`pip install 'droptop[slurm]'`): a job per pack, in arrays.
+
+A job that is lost or runs out of time is submitted once more and goes on from its last checkpoint, which is in the
+study's folder.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ ARRAY = 500  # jobs at once; many clusters allow a thousand
 
 
 def on_slurm(study: Path, minutes: int, cpus: float, gpus: float, cluster: str | None = None) -> Engine:
-    """An engine that submits to Slurm; `cluster="local"` runs the same on this machine, to try it."""
+    """Return an engine that submits to Slurm; `cluster="local"` runs the same on this machine, to try it."""
     try:
         import submitit
     except ImportError:
@@ -33,7 +36,7 @@ def on_slurm(study: Path, minutes: int, cpus: float, gpus: float, cluster: str |
 
 
 def batch(packs: list[Pack], executor: Any, driver: Driver) -> list[Pack]:
-    """Runs an array of jobs; gives what has to be run again."""
+    """Run an array of jobs, a pack each; return the packs that have to be run again."""
     jobs: list[Any] = executor.map_array(run_pack, packs)
     again: list[Pack] = []
     try:
@@ -45,8 +48,8 @@ def batch(packs: list[Pack], executor: Any, driver: Driver) -> list[Pack]:
             for text in notes:
                 driver.note(f"{pack[0].run.name}: {text}")
             if outcome is None:
-                for done in pack:
-                    driver.done(done)
+                for cell in pack:
+                    driver.done(cell)
             else:
                 again += [pack] if outcome == "interrupted" else driver.retry(pack, outcome)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What a study found: means by whatever options, and what debiasing changes, paired by seed and corrected."""
+"""The results of a study: means, grouped by any options, and what debiasing changes, paired by seed and corrected."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -12,32 +12,33 @@ from droptop.options import WITHOUT_EFFECT, ending_in
 from droptop.results.statistics import estimate, holm, paired_effect
 
 FIGURES = ("A_avg", "A_last", "F_last")
-Value = dict[str, Any]  # a figure of a cell, with its options
+Value = dict[str, Any]  # one figure of a cell, with the cell's options
 
 
 def option(name: str, known: Iterable[str]) -> str:
-    """The option that `name` is an end of."""
-    found = ending_in(name, known)
-    if len(found) != 1:
+    """Return the path of the option that `name` is an end of; refuse a name of none or of several."""
+    paths = ending_in(name, known)
+    if len(paths) != 1:
         raise BadRequest(f"--by takes options of the study's runs, such as data, debias, lr or seed, not {name}")
-    return found[0]
+    return paths[0]
 
 
 def options_of(values: Sequence[Value], by: Sequence[str]) -> tuple[set[str], list[str]]:
-    """What cells can be told apart by, their seeds among it, and those of it that `by` names."""
+    """Return the paths of all options that tell cells apart, with the seed, and the paths that `by` names."""
     known = {path for value in values for path in value} - {"run", "test", "figure", "value", *WITHOUT_EFFECT}
     return known, [option(name, known) for name in by]
 
 
-def rows(
+def grouped_rows(
     values: Sequence[Value], by: Sequence[str], figures: Sequence[str] = FIGURES, tests: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """A row for every group, test set and figure. Where something is debiased, also its difference to the same runs
-    without (same options and seed); p_holm is corrected for all comparisons of that figure (Holm, 1979), as `compare`
-    has it.
+    """Return a row per group, test set and figure.
 
-    Cells of one seed are not independent: where a group holds several, under options that it is not grouped by, their
-    mean stands for that seed, and n counts seeds.
+    A debiased group also has its difference to the same runs without debiasing (same options, same seed); p_holm is
+    corrected for all comparisons of that figure (Holm, 1979), as in `compare`.
+
+    Cells of one seed are not independent: where a group holds several, which differ in options that it is not grouped
+    by, their mean stands for that seed, and n counts seeds.
     """
     _, paths = options_of(values, by)
     plain = {twin(value): value["value"] for value in values if value.get("debias") == "none"}
@@ -46,8 +47,8 @@ def rows(
         if value["figure"] in figures and (not tests or value["test"] in tests) and value["value"] is not None:
             key = (*(value.get(path) for path in paths), value["test"], value["figure"])
             groups.setdefault(key, []).append(value)
-    found = []
-    for key in sorted(groups, key=lambda key: tuple(map(place, key))):
+    rows = []
+    for key in sorted(groups, key=lambda key: tuple(map(sort_key, key))):
         members = groups[key]
         numbers = by_seed((value["seed"], value["value"]) for value in members)
         row: dict[str, Any] = dict(zip([*by, "test", "figure"], key))
@@ -67,66 +68,66 @@ def rows(
             "high": high,
             "p": effect["p"],
         }
-        found.append(row)
+        rows.append(row)
     for figure in figures:
-        family = [row for row in found if row["figure"] == figure]
+        family = [row for row in rows if row["figure"] == figure]
         for row, corrected in zip(family, holm([row["p"] for row in family])):
             row["p_holm"] = corrected
-    return found
+    return rows
 
 
 def by_seed(values: Iterable[tuple[int, float]]) -> np.ndarray:
-    """The mean of each seed's values."""
+    """Return the mean of each seed's values."""
     seeds: dict[int, list[float]] = {}
     for seed, value in values:
         seeds.setdefault(seed, []).append(value)
-    return np.array([np.mean(own) for own in seeds.values()], dtype=float)
+    return np.array([np.mean(of_seed) for of_seed in seeds.values()], dtype=float)
 
 
-def place(part: Any) -> tuple[int, float, str]:
-    """Where a value stands in a sorted table: nothing first, then numbers by size, then words."""
-    if part in (None, "none"):
+def sort_key(value: Any) -> tuple[int, float, str]:
+    """Return what sorts values in a table: None and "none" first, then numbers by size, then words."""
+    if value in (None, "none"):
         return (0, 0.0, "")
-    return (1, float(part), "") if isinstance(part, int | float) else (2, 0.0, str(part))
+    return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
 def also_varied(values: Sequence[Value], by: Sequence[str]) -> list[str]:
-    """Options that differ within a group of runs."""
+    """Return the names of options that differ within a group of runs, and are therefore averaged over."""
     known, paths = options_of(values, by)
     groups: dict[tuple[Any, ...], dict[str, set[str]]] = {}
     for value in values:
         seen = groups.setdefault(tuple(value.get(path) for path in paths), {})
         for path in (known - {"seed"}) & value.keys():
             seen.setdefault(path, set()).add(str(value[path]))
-    varied = {path for seen in groups.values() for path, found in seen.items() if len(found) > 1}
+    varied = {path for seen in groups.values() for path, different in seen.items() if len(different) > 1}
     return sorted(path.rpartition(".")[2] for path in varied)
 
 
 def twin(value: Value) -> tuple[Any, ...]:
-    """What a cell has in common with the one that differs from it in debiasing alone."""
-    own = ("debias", "run", "value", *WITHOUT_EFFECT)
+    """Return a key that a cell shares with the one that differs from it in debiasing alone."""
+    ignored = ("debias", "run", "value", *WITHOUT_EFFECT)
     return tuple(
         sorted(
             (name, str(content))
             for name, content in value.items()
-            if name not in own and not name.startswith("droptop.")
+            if name not in ignored and not name.startswith("droptop.")
         )
     )
 
 
-def export(found: list[dict[str, Any]], path: Path) -> None:
-    """Writes rows as CSV or, by its ending, Parquet."""
+def export(rows: list[dict[str, Any]], path: Path) -> None:
+    """Write rows to a file, as CSV or Parquet by its ending; refuse another ending, or Parquet without pyarrow."""
     if path.suffix == ".parquet":
         try:
             import pyarrow
             from pyarrow import parquet
         except ImportError:
             raise BadRequest("--export to Parquet needs pyarrow: pip install pyarrow, or name a .csv") from None
-        parquet.write_table(pyarrow.Table.from_pylist(found), path)
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     elif path.suffix == ".csv":
         with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(found[0]) if found else ["test"])
+            writer = csv.DictWriter(file, list(rows[0]) if rows else ["test"])
             writer.writeheader()
-            writer.writerows(found)
+            writer.writerows(rows)
     else:
         raise BadRequest(f"--export takes a .csv or .parquet file, not {path}")

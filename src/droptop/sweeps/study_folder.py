@@ -1,11 +1,11 @@
-"""The folder of a study, as everybody reads it: its cells, where each of them stands, and what was measured.
+"""The folder of a study, for all who read it: its cells, the state of each, and what was measured.
 
-    STUDY/study.toml         what was asked for, as it was last asked for
-    STUDY/cells.json         the cells that this comes to, so that nobody has to load every learner to count them
+    STUDY/study.toml         the study, as it was last asked for
+    STUDY/cells.json         the cells it comes to, so that nobody has to load every learner to count them
     STUDY/runs/NAME/         a run folder per configuration
-    STUDY/runs/NAME/seed-K/failed.json    of a cell that failed twice: why
+    STUDY/runs/NAME/seed-K/failed.json    why a cell failed, where it failed twice
 
-A cell is done once its result.json is there, whole. Nothing is kept beside the folders: they are the truth.
+A cell is done once its result.json is there, whole. The state of a cell is kept nowhere else.
 """
 
 import hashlib
@@ -23,29 +23,29 @@ from droptop.runs.folder import RunFolder, read_request, seed_folder, whole_resu
 from droptop.system.files import write_json
 from droptop.system.locks import is_locked
 
-HELD, HOLDER = ".sweep", ".sweep.json"  # locked by the sweep that is at work; which process that is
+HELD, HOLDER = ".sweep", ".sweep.json"  # the lock of the sweep that is at work; which process and host that is
 Status = Literal["done", "waiting", "failed"]
-LAST = 20  # cells that the pace is judged by
+LAST = 20  # cells from which the pace is computed
 
 
 class Cell(NamedTuple):
-    """Name one configuration and one seed."""
+    """Name a configuration and a seed."""
 
     run: str  # name of its folder in runs/
     seed: int
 
 
 class CellState(NamedTuple):
-    """Say where a cell stands."""
+    """Hold the state of a cell; None where its status has no such value."""
 
     status: Status
-    error: str | None = None  # of a cell that failed
-    finished: float | None = None  # when, of a cell that is done
-    tests: dict[str, Any] | None = None  # figures by test set, of a cell that is done
+    error: str | None = None  # why it failed
+    finished: float | None = None  # when it was done, in seconds since 1970
+    tests: dict[str, Any] | None = None  # figures by test set
 
 
 class StudyFolder:
-    """Read every cell of a study; `note` is told of run folders that cannot be read."""
+    """Hold the cells of a study by their states; tell `note` of run folders that cannot be read."""
 
     def __init__(self, study: Path, note: Callable[[str], None] = lambda text: None) -> None:
         self.study = study
@@ -58,7 +58,7 @@ class StudyFolder:
         self.cells = {Cell(name, seed): self.read(name, seed) for name, run in self.runs.items() for seed in run.seeds}
 
     def read(self, name: str, seed: int) -> CellState:
-        """Return where a cell stands by what is on the disk now."""
+        """Return the state of a cell by what is on the disk now."""
         run = self.study / "runs" / name
         folder = seed_folder(run, seed)
         with suppress(OSError, ValueError, KeyError):
@@ -68,7 +68,7 @@ class StudyFolder:
         return CellState("waiting")
 
     def refresh(self, cell: Cell) -> tuple[Status, Status]:
-        """Read a cell again; return where it stood before and where it stands now."""
+        """Read a cell again; return its status before and its status now."""
         before = self.cells[cell].status if cell in self.cells else "waiting"
         self.cells[cell] = self.read(*cell)
         return before, self.cells[cell].status
@@ -81,7 +81,7 @@ class StudyFolder:
         return counts
 
     def running(self) -> list[Cell]:
-        """Return the cells that a process is at work on: those whose folder is locked."""
+        """Return the cells that a process is at work on, whose folders are locked."""
         return [
             cell
             for cell, state in self.cells.items()
@@ -89,11 +89,11 @@ class StudyFolder:
         ]
 
     def failures(self) -> list[tuple[Cell, str]]:
-        """Return the cells that failed, and why."""
+        """Return the cells that failed, each with the reason."""
         return [(cell, state.error) for cell, state in self.cells.items() if state.error is not None]
 
     def pace(self) -> float | None:
-        """Return the seconds between the last cells that were finished; None where that says nothing about now."""
+        """Return the mean seconds between the last cells that were finished; None without recent ones."""
         times = sorted((state.finished for state in self.cells.values() if state.finished is not None), reverse=True)
         times = times[:LAST]
         if len(times) < 2 or times[0] == times[-1] or time.time() - times[0] > 3600:
@@ -101,7 +101,7 @@ class StudyFolder:
         return (times[0] - times[-1]) / (len(times) - 1)
 
     def names(self) -> dict[str, str]:
-        """Return runs by what sets them apart: stream, method, debiasing, and whatever else varies."""
+        """Return a readable name per run folder: its stream, method and debiasing, and whatever else varies."""
         first = ("data", "method", "debias")
         options = {
             name: {path: json.dumps(value) for path, value in run.options.items()} for name, run in self.runs.items()
@@ -117,7 +117,7 @@ class StudyFolder:
         }
 
     def values(self) -> Iterator[dict[str, Any]]:
-        """Give every figure of every cell that is done, with the options it was measured under."""
+        """Yield every figure of every cell that is done, with the cell's options."""
         for cell in sorted(self.cells):
             tests = self.cells[cell].tests or {}
             options = {path: value for path, value in self.runs[cell.run].options.items() if path != "first_seed"}
@@ -128,37 +128,38 @@ class StudyFolder:
                         yield {**options, **cell._asdict(), "test": test, "figure": figure, "value": value}
 
 
-# -- What the study's own file asks for -------------------------------------------------------------------------------
+# -- What study.toml asks for -----------------------------------------------------------------------------------------
 
 
-def note_cells(study: Path, cells: Iterable[Cell]) -> None:
-    """Write down the cells that study.toml comes to, for those who only read."""
+def record_cells(study: Path, cells: Iterable[Cell]) -> None:
+    """Record in cells.json the cells that study.toml comes to, for those who only read the folder."""
     write_json(study / "cells.json", {"study": fingerprint(study), "cells": [list(cell) for cell in cells]})
 
 
-def asked_cells(study: Path) -> list[Cell] | None:
-    """Return the cells that study.toml asks for, as they were noted; None where it has changed or nobody noted them."""
+def recorded_cells(study: Path) -> list[Cell] | None:
+    """Return the cells that study.toml asks for, by cells.json; None where it is missing or study.toml has changed."""
     try:
-        noted = json.loads((study / "cells.json").read_text())
-        if noted["study"] == fingerprint(study):
-            return [Cell(str(run), int(seed)) for run, seed in noted["cells"]]
+        record = json.loads((study / "cells.json").read_text())
+        if record["study"] == fingerprint(study):
+            return [Cell(str(run), int(seed)) for run, seed in record["cells"]]
     except (OSError, ValueError, TypeError, KeyError):
         pass
     return None
 
 
 def fingerprint(study: Path) -> str:
+    """Return the SHA-256 of study.toml."""
     return hashlib.sha256((study / "study.toml").read_bytes()).hexdigest()
 
 
-def asked(study: Path) -> list[Cell]:
-    """Return the cells that a study's own file asks for; folders may hold more, of earlier versions of it.
+def requested_cells(study: Path) -> list[Cell]:
+    """Return the cells that study.toml asks for; the folders may hold more, of earlier versions of it.
 
-    Where the file of a method is gone, nobody knows what that asks for, and it is whatever the folders hold.
+    Where the file of a method is gone, nobody can tell what study.toml asks for: then return all cells in the folders.
     """
-    if (noted := asked_cells(study)) is not None:
-        return noted
-    from droptop.methods.from_file import Gone  # these load every learner
+    if (cells := recorded_cells(study)) is not None:
+        return cells
+    from droptop.methods.from_file import Gone  # these load torch and every learner
     from droptop.sweeps.grid import cells_of, read_study
 
     try:

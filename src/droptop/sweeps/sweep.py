@@ -21,8 +21,8 @@ from droptop.runs.config import Config, defaults, to_toml
 from droptop.runs.flags import record_flags
 from droptop.runs.folder import RunFolder, is_done, seed_folder
 from droptop.runs.requests import file_hashes, load, record_environment
-from droptop.sweeps.grid import cells_of, folder_name, read_study, settled
-from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, note_cells
+from droptop.sweeps.grid import absolute_text, cells_of, folder_name, read_study
+from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
 from droptop.system.files import write_changed, write_json
 from droptop.system.locks import Held, locked
 from droptop.training.observer import Job, Observer
@@ -123,11 +123,11 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     with held(out):
         if study_file is not None:
-            write_changed(out / "study.toml", settled(study_file).encode())
+            write_changed(out / "study.toml", absolute_text(study_file).encode())
         hashes = cache(file_hashes)
         runs = dict(prepare(out, config, observer.note, hashes) for config in configs)
         cells = cells_of(configs)
-        note_cells(out, cells)
+        record_cells(out, cells)
         packs = waiting(runs)
         driver = Sweep(StudyFolder(out, observer.note), cells, observer)
         observer.begin(sum(driver.counts.values()), driver.counts["done"])
@@ -175,13 +175,13 @@ def prepare(
         seeds = range(min(recorded.seeds.start, seeds.start), max(recorded.seeds.stop, seeds.stop))
         if recorded.fingerprint() == asked.fingerprint():  # an older folder, which holds what was asked for, stays so
             config = asked
-    held = replace(config, options=replace(config.options, first_seed=seeds.start, seeds=len(seeds)))
+    kept = replace(config, options=replace(config.options, first_seed=seeds.start, seeds=len(seeds)))
     unfinished = not all(is_done(run, seed) for seed in config.seeds)
     run.mkdir(parents=True, exist_ok=True)
-    write_changed(run / "config.toml", to_toml(held, "run").encode())
+    write_changed(run / "config.toml", to_toml(kept, "run").encode())
     record_environment(run, config, unfinished, note, hashes)
     if unfinished:
-        record_flags(run, held)
+        record_flags(run, kept)
     return run, config
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from droptop import trackers
 from droptop.results.statistics import compare
 from droptop.runs.config import Config, to_toml
+from droptop.runs.flags import record_flags
 from droptop.runs.folder import Command, RunFolder, is_done
 from droptop.runs.requests import arms, file_hashes, finished, ignore, record_environment
 from droptop.system.files import write_changed, write_json
@@ -31,6 +32,8 @@ def execute(command: Command, config: Config, out: Path, observer: Observer) -> 
             record_environment(place, asked, unfinished, note, behind)
         for place, asked in places.items():  # not before all of them are found to be what they were
             write_changed(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
+            if unfinished:
+                record_flags(place, asked)
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items() if not is_done(run, seed)]
     if jobs:
         run_jobs(jobs, observer, config.options.threads)

@@ -1,4 +1,4 @@
-"""A folder -> one HTML file that needs nothing else: style, script, charts and pictures are in it."""
+"""From a folder to one HTML file that needs nothing else: style, script, charts and pictures are in it."""
 
 import json
 from functools import lru_cache
@@ -12,40 +12,48 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from droptop.data import image_cache as cache
 from droptop.errors import BadRequest
 from droptop.report.page.content import Page
 from droptop.report.page.runs import page_of_runs
 from droptop.report.page.study import page_of_study
-from droptop.runs.folder import environments, read_request
-from droptop.runs.requests import load
+from droptop.runs.folder import environments, read_request, recorded_flags
+from droptop.system.cache_folder import cache_folder
 from droptop.system.files import write_atomic
 
 
 def describe(folder: Path, again: str) -> Page:
-    """What a run, a comparison or a study found; `again` is the command that makes it anew."""
+    """Return the page of a run, a comparison or a study; `again` is the command that makes the same again."""
     if (folder / "study.toml").is_file():
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
         return page_of_study(folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs))
     request = read_request(folder)
     text = (folder / "config.toml").read_text("utf-8")
     page = page_of_runs(request, again, text, environment_of([folder]))
-    _, config = load(folder)
-    if not all(map(config.matches_environment, environments(folder))):
+    if config_was_changed(folder):
         page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")
     return page
 
 
+def config_was_changed(folder: Path) -> bool:
+    """Return whether config.toml no longer says what the run began with."""
+    if recorded_flags(folder) is not None:  # for this very file, when it was what the run began with
+        return False
+    from droptop.runs.requests import load  # this loads torch and every learner
+
+    _, config = load(folder)
+    return not all(map(config.matches_environment, environments(folder)))
+
+
 def environment_of(runs: list[Path]) -> dict[str, Any]:
-    """Where they ran, versions beside the rest; what was not the same everywhere has all of its values."""
-    noted = [noted.pop("versions", {}) | noted for run in runs for noted in environments(run)]
-    names = dict.fromkeys(name for each in noted for name in each if name != "asked")
-    values = {name: list(dict.fromkeys(each.get(name) for each in noted)) for name in names}
-    return {name: found[0] if len(found) == 1 else ", ".join(map(str, found)) for name, found in values.items()}
+    """Return where some runs ran: versions and machine by name; where they differ, all values, separated by commas."""
+    recorded = [noted.pop("versions", {}) | noted for run in runs for noted in environments(run)]
+    names = dict.fromkeys(name for noted in recorded for name in noted if name not in ("asked", "again"))
+    by_name = {name: list(dict.fromkeys(noted.get(name) for noted in recorded)) for name in names}
+    return {name: values[0] if len(values) == 1 else ", ".join(map(str, values)) for name, values in by_name.items()}
 
 
 def render(page: Page, newest: str = "") -> str:
-    """The page; with a version it asks whoever serves it for newer ones."""
+    """Return the page as HTML; one with a version asks its server for newer ones."""
     environment = Environment(
         loader=PackageLoader("droptop.report.page", "assets"),
         autoescape=True,
@@ -75,31 +83,36 @@ def render(page: Page, newest: str = "") -> str:
 
 
 def in_script(value: Any) -> Markup:
-    """JSON that no text within can end or leave."""
+    """Return a value as JSON for a script element, escaped so that no text in it can end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 @lru_cache
 def bundle() -> str:
-    """Vega, Vega-Lite and its embedding as one script. It takes seconds to put together, so that it is kept."""
-    language = "_".join(altair.SCHEMA_VERSION.split(".")[:2])  # as vl-convert writes v6.4
-    kept = cache.cache_folder() / f"vega-lite-{language}-{version('vl-convert-python')}.js"
+    """Return Vega, Vega-Lite and Vega-Embed as one script.
+
+    It takes seconds to put together, so it is kept in the cache folder, by the versions that made it.
+    """
+    language = "_".join(altair.SCHEMA_VERSION.split(".")[:2])  # vl-convert writes v6.4.1 as v6_4
+    kept = cache_folder() / f"vega-lite-{language}-{version('vl-convert-python')}.js"
     try:
         if text := kept.read_text():
             return text
     except OSError:
         pass
-    text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", language).replace("</script", "<\\/script")
+    text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=language)
+    text = text.replace("</script", "<\\/script")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(kept, text.encode())
     except OSError:
-        pass  # it will be put together again
+        pass  # the next report puts it together again
     return text
 
 
 def write_report(folder: Path, out: Path, again: str) -> Path:
+    """Write the page of a folder to a file; return its path; refuse what is not a folder."""
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not a folder")
     write_atomic(out, render(describe(folder, again)).encode())

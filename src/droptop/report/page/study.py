@@ -1,4 +1,4 @@
-"""The page of a study: what debiasing changes, by data and method."""
+"""The page of a study: what debiasing changes, per stream and method."""
 
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,16 @@ from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import verdict
 from droptop.runs.records import read_maps
-from droptop.sweeps.results import FIGURES, also_varied, rows, twin
-from droptop.sweeps.study_folder import StudyFolder, asked
+from droptop.sweeps.results import FIGURES, also_varied, grouped_rows, twin
+from droptop.sweeps.study_folder import StudyFolder, requested_cells
 
 BY = ("data", "method", "debias")
 MOST_ROWS = 1500  # of the table
 
 
 def page_of_study(study: Path, again: str, config_text: str, environment: dict[str, Any]) -> Page:
-    folder, cells = StudyFolder(study), set(asked(study))
+    """Return the page of a study, with what is measured so far."""
+    folder, cells = StudyFolder(study), set(requested_cells(study))
     counts, failures = folder.counts(cells), [(cell, error) for cell, error in folder.failures() if cell in cells]
     values = [value for value in folder.values() if (value["run"], value["seed"]) in cells]
     page = Page("study", study.name or str(study), "", [], again, config_text, environment)
@@ -30,33 +31,36 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
     if not values:
         page.headline = "This study has not come to a result yet."
         return page
-    found = rows(values, BY, FIGURES)
+    rows = grouped_rows(values, BY, FIGURES)
     if varied := also_varied(values, BY):
         page.notes.insert(0, f"{tables.averaged_over(varied)} here; `droptop results --by` tells them apart.")
-    describe(page, [row for row in found if row["figure"] == "A_avg"])
+    describe(page, [row for row in rows if row["figure"] == "A_avg"])
     page.attention = attention_of_a_pair(study, values, page.notes)
-    if len(found) > MOST_ROWS:
-        page.notes.append(f"The table has the first {MOST_ROWS} of {len(found)} rows; `droptop results` has all.")
+    if len(rows) > MOST_ROWS:
+        page.notes.append(f"The table has the first {MOST_ROWS} of {len(rows)} rows; `droptop results` has all.")
     page.tables = [
         Table(
             "All figures",
             [*BY, "test set", "figure", "n", "mean", "to none", "95% interval", "p", "p (Holm)"],
-            [cells_of(row) for row in found[:MOST_ROWS]],
+            [cells_of(row) for row in rows[:MOST_ROWS]],
         )
     ]
     return page
 
 
 def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) -> dict[str, Any] | None:
-    """Where a model looks with debiasing and without: the first pair of runs that differ in nothing else."""
+    """Return maps of where a model looks without and with debiasing, of the first runs that differ in that alone.
+
+    None where no pair recorded maps.
+    """
     plain = {twin(value): value["run"] for value in values if value["debias"] == "none"}
-    pairs: dict[tuple[str, str], dict[str, Any]] = {}  # with the first of their seeds, which is the one that records
+    pairs: dict[tuple[str, str], dict[str, Any]] = {}  # with a value of their first seed, which records maps
     for value in values:
         if value["debias"] != "none" and twin(value) in plain:
             pairs.setdefault((plain[twin(value)], value["run"]), value)
     for runs, value in pairs.items():
-        found = [read_maps(study / "runs" / run, value["seed"]) for run in runs]
-        maps = {arm: own for arm, own in zip(("none", value["debias"]), found) if own is not None}
+        pair = [read_maps(study / "runs" / run, value["seed"]) for run in runs]
+        maps = {arm: recorded for arm, recorded in zip(("none", value["debias"]), pair) if recorded is not None}
         if len(maps) == 2:
             if len(pairs) > 1:
                 notes.append(
@@ -67,9 +71,9 @@ def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[s
     return None
 
 
-def describe(page: Page, found: list[dict[str, Any]]) -> None:
-    """The answer over all comparisons, and what every arm reaches."""
-    effects = [row for row in found if row["diff"] is not None]
+def describe(page: Page, rows: list[dict[str, Any]]) -> None:
+    """Put on the page the answer over all comparisons, and the accuracy of every arm."""
+    effects = [row for row in rows if row["diff"] is not None]
     if effects:
         words = [word(row) for row in effects]
         tally = [
@@ -86,7 +90,7 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
         page.findings = [
             "points of A_avg, paired by seed; p-values corrected by Holm's method for the number of these comparisons"
         ]
-        sets: list[Row] = [
+        differences: list[Row] = [
             [
                 row["data"],
                 label(row, row["debias"]),
@@ -104,19 +108,19 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
             "The effect of debiasing",
             "Difference to the same runs without it, with its 95% interval; filled where the corrected p < 0.05.",
             ["data", "row", "diff", "low", "high", "p", "verdict", "pairs"],
-            sets,
+            differences,
             [
                 Chart(
                     f"Effect of debiasing on {data}",
-                    charts.effects([row[1] for row in sets if row[0] == data], "row", data, data=data),
+                    charts.effects([row[1] for row in differences if row[0] == data], "row", data, data=data),
                 )
-                for data in dict.fromkeys(row[0] for row in sets)
+                for data in dict.fromkeys(row[0] for row in differences)
             ],
             across=2,
         )
     else:
-        page.headline = f"{counted(len({row['data'] for row in found}), 'stream')}, nothing to compare with."
-    arms = list(dict.fromkeys(row["debias"] for row in sorted(found, key=lambda row: row["debias"] != "none")))
+        page.headline = f"{counted(len({row['data'] for row in rows}), 'stream')}, nothing to compare with."
+    arms = list(dict.fromkeys(row["debias"] for row in sorted(rows, key=lambda row: row["debias"] != "none")))
     means: list[Row] = [
         [
             row["data"],
@@ -128,7 +132,7 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
             row["mean"] + (row["error"] or 0),
             row["n"],
         ]
-        for row in found
+        for row in rows
     ]
     page.sections.append(
         Section(
@@ -151,14 +155,17 @@ def describe(page: Page, found: list[dict[str, Any]]) -> None:
 
 
 def word(row: dict[str, Any]) -> str:
+    """Return what a row's difference means, by its corrected p-value: better, worse, or no claim."""
     return verdict("A_avg", {"diff": row["diff"], "ci95": None, "p": row["p_holm"]})
 
 
 def label(row: dict[str, Any], arm: str = "") -> str:
+    """Return the label of a row of a chart: method, arm and test set."""
     return f"{row['method']}{' ' + arm if arm else ''}: {row['test']}"
 
 
 def cells_of(row: dict[str, Any]) -> list[str]:
+    """Return a row of results as text."""
     error = "" if row["error"] is None else f" ± {row['error']:.1f}"
     interval = None if row["low"] is None else [row["low"], row["high"]]
     effect = tables.effect_cells({"diff": row["diff"], "ci95": interval, "p": row["p"]})
