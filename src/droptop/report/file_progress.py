@@ -1,4 +1,4 @@
-"""How reading, decoding or fetching goes: a bar in a terminal, a line now and then elsewhere; always on stderr."""
+"""The progress of work on files, on stderr: a bar in a terminal, a line now and then elsewhere."""
 
 import time
 from collections.abc import Iterator
@@ -17,14 +17,15 @@ SECONDS = 10.0  # between two lines
 
 
 class Bar:
-    """Whoever works on files calls it with how many are done, of how many (0 where nobody knows), and which."""
+    """Show progress as a bar in a terminal."""
 
     def __init__(self, console: Console, unit: Unit) -> None:
         self.console, self.unit = console, unit
-        self.progress: Progress | None = None  # of the set at hand
+        self.progress: Progress | None = None  # while a set of files is worked on
 
     def __call__(self, done: int, total: int, what: str) -> None:
-        counted = count(done, total, self.unit)
+        """Show how many files or bytes are done, of how many (0 where nobody knows), and the one at hand."""
+        text = count(done, total, self.unit)
         if self.progress is None:
             self.progress = Progress(
                 TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
@@ -33,10 +34,10 @@ class Bar:
                 TimeRemainingColumn(),
                 console=self.console,
             )
-            self.progress.add_task(what, completed=done, total=total or None, count=counted)
+            self.progress.add_task(what, completed=done, total=total or None, count=text)
             self.progress.start()
         self.progress.update(
-            self.progress.task_ids[0], description=what, completed=done, total=total or None, count=counted
+            self.progress.task_ids[0], description=what, completed=done, total=total or None, count=text
         )
         if done >= total > 0:
             self.close()
@@ -48,26 +49,27 @@ class Bar:
 
 
 class Lines:
-    """The same in lines: the first of a set, the last, and every ten seconds between them."""
+    """Print progress as lines: one at the start of a set of files, one at its end, and one every ten seconds."""
 
     def __init__(self, console: Console, unit: Unit) -> None:
         self.console, self.unit = console, unit
-        self.said: float | None = None  # when, of the set at hand
+        self.printed: float | None = None  # time of the last line of the set at hand
 
     def __call__(self, done: int, total: int, what: str) -> None:
+        """Print how many files or bytes are done, of how many (0 where nobody knows), and the one at hand."""
         now, whole = time.monotonic(), done >= total > 0
-        if self.said is None or whole or now - self.said >= SECONDS:
-            self.said = now
+        if self.printed is None or whole or now - self.printed >= SECONDS:
+            self.printed = now
             print(f"{what}: {count(done, total, self.unit)}", file=self.console.file, flush=True)
         if whole:
             self.close()
 
     def close(self) -> None:
-        self.said = None
+        self.printed = None
 
 
 def count(done: int, total: int, unit: Unit) -> str:
-    """How much is done, for people."""
+    """Return how much is done, as text."""
     if unit == "bytes":
         return f"{done / 1e6:.1f}" + (f" of {total / 1e6:.1f} MB" if total else " MB")
     return f"{done:,}" + (f" of {total:,} {unit}" if total else f" {unit}")
@@ -75,7 +77,7 @@ def count(done: int, total: int, unit: Unit) -> str:
 
 @contextmanager
 def shown(unit: Unit) -> Iterator[root.FileProgress]:
-    """A progress to hand to those who take one."""
+    """Give a progress to pass to a function that works on files, and end it afterwards."""
     console = Console(stderr=True)
     bar = (Bar if console.is_terminal else Lines)(console, unit)
     try:
@@ -86,7 +88,7 @@ def shown(unit: Unit) -> Iterator[root.FileProgress]:
 
 @contextmanager
 def decoding() -> Iterator[None]:
-    """Shows how decoding goes wherever a stream of folders is built for the first time."""
+    """Show progress wherever images are decoded within: when a stream of image folders is built for the first time."""
     with shown("images") as bar:
         token = cache.progress.set(bar)
         try:

@@ -1,4 +1,4 @@
-"""What a person sees while seeds run: a line a seed in a terminal, plain lines elsewhere."""
+"""The progress of seeds: a bar per seed in a terminal, plain lines elsewhere."""
 
 import time
 from types import TracebackType
@@ -10,25 +10,27 @@ from droptop.training.observer import Job, Observer, SeedProgress
 
 
 class Whole:
-    """How much of all jobs is done, in steps, of which each has as many as the others."""
+    """Count the steps of all jobs, which have the same number of steps each, and estimate the time left."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs, self.finished, self.began, self.first = jobs, 0, time.monotonic(), 0
         self.steps: dict[str, int] = {}
         self.total = 0
 
-    def note(self, job: Job, step: SeedProgress) -> None:
+    def update(self, job: Job, step: SeedProgress) -> None:
+        """Take in how far a job is."""
         if job.name not in self.steps:
-            self.first += step.step  # done before, which says nothing about how fast it goes
+            self.first += step.step  # done before it was interrupted, which says nothing about the pace
         self.steps[job.name] = step.step
         self.total = self.jobs * step.steps
 
     @property
     def done(self) -> int:
+        """Return the steps done of all jobs."""
         return sum(self.steps.values())
 
     def left(self) -> str:
-        """For people; nothing while nobody knows."""
+        """Return the time left as text; empty where there is no estimate."""
         made = self.done - self.first
         if made == 0 or self.done == self.total:
             return ""
@@ -37,7 +39,7 @@ class Whole:
 
 
 class Live(Observer):
-    """Rich progress bars: one for all of it, where there is more than one seed, and one each."""
+    """Show a bar per seed in a terminal and, for several seeds, one for all of them."""
 
     def __init__(self, console: Console) -> None:
         self.bars = Progress(
@@ -67,15 +69,16 @@ class Live(Observer):
     def progress(self, job: Job, progress: SeedProgress) -> None:
         at = f"task {progress.task + 1}/{progress.tasks}"
         if job.name not in self.rows:
-            self.bars.start()  # not before, since other bars may come first
+            self.bars.start()  # not before, since images may be decoded first, with a bar of their own
             if self.all is None and self.whole.jobs > 1:
                 self.all = self.bars.add_task("all", total=self.whole.jobs * progress.steps, at="")
             self.rows[job.name] = self.bars.add_task(job.name, total=progress.steps, at=at)
         self.bars.update(self.rows[job.name], completed=progress.step, at=at)
-        self.whole.note(job, progress)
+        self.whole.update(job, progress)
         self.sum_up()
 
     def sum_up(self) -> None:
+        """Update the bar for all seeds."""
         if self.all is not None:
             self.bars.update(self.all, completed=self.whole.done, at=f"{self.whole.finished} of {self.whole.jobs} done")
 
@@ -88,7 +91,7 @@ class Live(Observer):
 
 
 class Plain(Observer):
-    """A line when a seed starts, enters a task or is done, with what is left of all of them."""
+    """Print a line when a seed starts, enters a task or is done, with the time left for all of them."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, int] = {}
@@ -106,7 +109,7 @@ class Plain(Observer):
         pass
 
     def progress(self, job: Job, progress: SeedProgress) -> None:
-        self.whole.note(job, progress)
+        self.whole.update(job, progress)
         if self.tasks.get(job.name) != progress.task:
             self.tasks[job.name] = progress.task
             print(
@@ -123,4 +126,5 @@ class Plain(Observer):
 
 
 def listener(console: Console) -> Live | Plain:
+    """Return what shows progress on a console: bars in a terminal, lines elsewhere."""
     return Live(console) if console.is_terminal else Plain()

@@ -1,4 +1,4 @@
-"""Results as a person reads them in a terminal."""
+"""Results as tables and sentences for a terminal."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,16 +12,18 @@ NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst"
 
 
 def mean_error(values: Iterable[float | None]) -> str:
-    """Return mean ± standard error over seeds, as text."""
+    """Return mean ± standard error over seeds as text; "-" without values."""
     mean, error, _ = estimate(values)
     return "-" if mean is None else f"{mean:.1f}" if error is None else f"{mean:.1f} ± {error:.1f}"
 
 
 def p_text(p: float | None) -> str:
+    """Return a p-value as text."""
     return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def effect_cells(effect: Effect) -> list[str]:
+    """Return difference, 95% interval, p-value and, where there is one, corrected p-value as cells of a table."""
     diff, interval = effect["diff"], effect["ci95"]
     return [
         "-" if diff is None else f"{diff:+.1f}",
@@ -32,11 +34,13 @@ def effect_cells(effect: Effect) -> list[str]:
 
 
 def heading(summary: dict[str, Any]) -> str:
+    """Return method, stream and number of seeds as text."""
     seeds = len(summary["seeds"])
     return f"{summary['method']} on {summary['data']}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def run_table(summary: dict[str, Any]) -> Table:
+    """Return the table of a run: every figure of every test set."""
     table = Table("test set", "", summary["debias"], title=f"{heading(summary)} ({LEGEND})")
     for test, figures in summary["tests"].items():
         for figure, values in figures.items():
@@ -47,6 +51,7 @@ def run_table(summary: dict[str, Any]) -> Table:
 
 
 def compare_table(comparison: dict[str, Any]) -> Table:
+    """Return the table of a comparison: every figure of both arms, their difference and what it means."""
     plain, debiased = comparison["arms"].values()
     table = Table(
         "test set",
@@ -76,17 +81,22 @@ def compare_table(comparison: dict[str, Any]) -> Table:
 
 
 def bench_line(row: dict[str, Any]) -> str:
-    return f"{row['method']} {row['debias']}, {row['engine']}, {row['seeds']} at once: {row['ms']:.2f} ms a step a seed"
+    """Return one measurement of `bench` as text."""
+    arm = f"{row['method']} {row['debias']}, {row['engine']}, {row['seeds']} at once"
+    return f"{arm}: {row['ms']:.2f} ms per step and seed"
 
 
 def bench_table(rows: list[dict[str, Any]], data: str, steps: int) -> Table:
-    """Times of a step, against plain ER of the same engine and number of seeds, and where they go."""
+    """Return the table of `bench`: the time of a step, its ratio to plain ER, and the share of each part.
+
+    Plain ER is that of the same engine and number of seeds.
+    """
     table = Table(
         "method",
         "debias",
         "engine",
         "seeds",
-        "ms a step a seed",
+        "ms per step and seed",
         "steps / s",
         "of er",
         "MiB",
@@ -96,7 +106,7 @@ def bench_table(rows: list[dict[str, Any]], data: str, steps: int) -> Table:
     er = {(row["engine"], row["seeds"]): row["ms"] for row in rows if (row["method"], row["debias"]) == ("er", "none")}
     ours = [ms for (engine, _), ms in er.items() if engine != "plain loop"]
     if ours:
-        er["plain loop", 1] = min(ours)  # by how much the best of ours beats it
+        er["plain loop", 1] = min(ours)  # so that its ratio says by how much our best engine beats it
     before = None
     for row in rows:
         plain = er.get((row["engine"], row["seeds"]))
@@ -116,7 +126,7 @@ def bench_table(rows: list[dict[str, Any]], data: str, steps: int) -> Table:
 
 
 def answer(comparison: dict[str, Any]) -> list[str]:
-    """Does debiasing help on this stream? One sentence a test set."""
+    """Return a sentence per test set that says whether debiasing helps and, where known, one on dropped cells."""
     debias = list(comparison["arms"])[1]
     words = {"better": f"{debias} helps", "worse": f"{debias} hurts"}
     lines, sets = [], len(comparison["effects"])
@@ -138,11 +148,12 @@ def answer(comparison: dict[str, Any]) -> list[str]:
 
 
 def listed(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: "a, b and c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def averaged_over(varied: Sequence[str]) -> str:
-    """What is said of options that a group of runs does not have in common."""
+    """Return the clause on options that vary within a group of runs."""
     return (
         f"{listed(varied)} {'varies' if len(varied) == 1 else 'vary'} as well and "
         f"{'is' if len(varied) == 1 else 'are'} averaged over"
@@ -150,7 +161,7 @@ def averaged_over(varied: Sequence[str]) -> str:
 
 
 def study_table(rows: list[dict[str, Any]], by: Sequence[str]) -> Table:
-    """A row a group, test set and figure; what debiasing changes where that can be said."""
+    """Return the table of a study: a row per group, test set and figure, with the effect of debiasing where known."""
     table = Table(
         *by,
         "test",

@@ -1,4 +1,4 @@
-"""The top of the page of a run or a comparison: the answer in a sentence, in a chart and in a table."""
+"""The top of the page of a run or a comparison: the answer as a sentence, a chart and a table."""
 
 from droptop.report import tables
 from droptop.report.page import charts
@@ -8,7 +8,7 @@ from droptop.results.statistics import CURVES, compare, verdict
 
 
 def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
-    """A run's accuracy, and no claim."""
+    """Put the accuracy of a run on its page; without an arm to compare with, it claims nothing."""
     summary = arm.run.summary(done)
     means = [f"{tables.mean_error(figures['A_avg'])}% on {test}" for test, figures in summary["tests"].items()]
     debias = f" with {arm.name}" if arm.name != "none" else ""
@@ -20,7 +20,7 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     page.answer = Section(
         "answer",
         "Average accuracy",
-        "A dot a seed, a bar at their mean.",
+        "A dot per seed, a bar at their mean.",
         ["test", "seed", "A_avg"],
         rows,
         [Chart(page.headline, charts.accuracies(list(summary["tests"])))],
@@ -40,24 +40,18 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
 
 
 def describe_comparison(page: Page, both: list[Arm], done: list[int]) -> None:
-    """Does debiasing help? With intervals, and without a claim where there is none to make."""
+    """Put on the page of a comparison whether debiasing helps, with intervals; claim only what is significant."""
     comparison = compare(*(arm.run.summary(done) for arm in both))
     run, effects = both[1].run, comparison["effects"]
-    words = {test: verdict("A_avg", own["A_avg"]) for test, own in effects.items()}
+    averages = {test: by_figure["A_avg"] for test, by_figure in effects.items()}
+    words = {test: verdict("A_avg", effect) for test, effect in averages.items()}
     page.headline = sentence(run.debias, run.method, run.data, words)
     page.findings = tables.answer(comparison)
     if len(done) < len(both[0].run.seeds):
         page.findings.append(f"so far, from {counted(len(done), 'seed')} that both arms have finished")
     rows: list[Row] = [
-        [
-            test,
-            own["A_avg"]["diff"],
-            *(own["A_avg"]["ci95"] or (None, None)),
-            own["A_avg"]["p_holm"],
-            words[test],
-            len(done),
-        ]
-        for test, own in effects.items()
+        [test, effect["diff"], *(effect["ci95"] or (None, None)), effect["p_holm"], words[test], len(done)]
+        for test, effect in averages.items()
     ]
     note = f"The difference in average accuracy of {counted(len(done), 'paired seed')}"
     note += (
@@ -87,15 +81,15 @@ def describe_comparison(page: Page, both: list[Arm], done: list[int]) -> None:
                     *tables.effect_cells(effect),
                     verdict(figure, effect),
                 ]
-                for test, own in effects.items()
-                for figure, effect in own.items()
+                for test, by_figure in effects.items()
+                for figure, effect in by_figure.items()
             ],
         )
     ]
 
 
 def sentence(debias: str, method: str, data: str, words: dict[str, str]) -> str:
-    """The answer in one sentence, from a verdict a test set."""
+    """Return the answer in one sentence, from a verdict per test set."""
     by_word: dict[str, list[str]] = {}
     for test, word in words.items():
         by_word.setdefault(word, []).append(test)
@@ -117,4 +111,5 @@ def sentence(debias: str, method: str, data: str, words: dict[str, str]) -> str:
 
 
 def counted(number: int, what: str) -> str:
+    """Return a number with its noun, in the plural where need be: "2 seeds"."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What a run folder holds so far, finished or not."""
+"""What a run folder holds so far, finished or not: its arms and their seeds."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,35 +13,40 @@ from droptop.runs.records import Confusion, Maps, read_confusion, read_maps
 
 @dataclass
 class Seed:
-    lines: Lines  # none if they were damaged after it was done
-    result: dict[str, Any] | None  # once it is done
+    """Hold what one seed has measured so far."""
+
+    lines: Lines  # of its metrics.jsonl; empty where that was damaged after the seed was done
+    result: dict[str, Any] | None  # None until the seed is done
     confusion: list[Confusion]
 
     @property
     def classes(self) -> list[str]:
+        """Return the names of all classes; empty until anything records them."""
         return self.result["classes"] if self.result else self.confusion[-1].classes if self.confusion else []
 
     @property
     def tasks(self) -> list[list[int]]:
-        """Classes of each task; none while nothing says so."""
+        """Return the classes of each task; empty until anything records them."""
         return self.result["tasks"] if self.result else self.confusion[-1].tasks if self.confusion else []
 
     @cached_property
     def ends(self) -> list[dict[str, Evaluation]]:
-        """Evaluations after each task so far."""
+        """Return the evaluations after each task so far, by test set."""
         return [line["eval"] for line in self.lines if line.get("task_end")]
 
     @property
     def tests(self) -> list[str]:
-        """Those it was measured on, in the stream's order; none before the first task is over."""
+        """Return the test sets in the stream's order; empty until the first task is over."""
         return list(self.result["tests"] if self.result else self.ends[0] if self.ends else ())
 
     def curve(self, test: str) -> list[float]:
+        """Return the accuracy after each task so far, over all classes seen."""
         if self.result:
             return self.result["tests"][test]["A"]
         return accuracy_curve([tests[test] for tests in self.ends])
 
     def matrix(self, test: str) -> list[list[float | None]]:
+        """Return the accuracy after each task so far, on each task."""
         if self.result:
             return self.result["tests"][test]["matrix"]
         return accuracy_matrix([tests[test] for tests in self.ends], tuple(map(tuple, self.tasks)))
@@ -49,39 +54,43 @@ class Seed:
 
 @dataclass
 class Arm:
+    """Hold what one arm has measured so far."""
+
     run: RunFolder
-    seeds: dict[int, Seed]  # those that have begun
+    seeds: dict[int, Seed]  # only those that have begun
 
     @property
     def name(self) -> str:
-        """What it is debiased with."""
+        """Return the arm's debiasing, which names it."""
         return self.run.debias
 
     @property
     def done(self) -> list[int]:
-        return [seed for seed, own in self.seeds.items() if own.result is not None]
+        """Return the seeds that are done."""
+        return [number for number, seed in self.seeds.items() if seed.result is not None]
 
     @cached_property
     def maps(self) -> Maps | None:
-        """Those of the first seed that recorded any."""
-        found = (read_maps(self.run.path, seed) for seed in self.seeds)
-        return next((maps for maps in found if maps is not None), None)
+        """Return the attention maps of the first seed that recorded any; None where none did."""
+        by_seed = (read_maps(self.run.path, number) for number in self.seeds)
+        return next((maps for maps in by_seed if maps is not None), None)
 
     @property
     def tests(self) -> list[str]:
-        """Test sets, in the stream's order."""
-        return next((own.tests for own in self.seeds.values() if own.tests), [])
+        """Return the test sets in the stream's order; empty until a seed was measured."""
+        return next((seed.tests for seed in self.seeds.values() if seed.tests), [])
 
 
 def read_arm(run: RunFolder) -> Arm:
     """Return what an arm has measured so far."""
-    seeds = {seed: read_seed(run.path, seed) for seed in run.seeds}
-    return Arm(run, {seed: own for seed, own in seeds.items() if own.lines or own.result})
+    seeds = {number: read_seed(run.path, number) for number in run.seeds}
+    return Arm(run, {number: seed for number, seed in seeds.items() if seed.lines or seed.result})
 
 
 def read_seed(run: Path, seed: int) -> Seed:
-    result = whole_result(run, seed)  # before its metrics, which are all there by then
+    """Return what a seed has measured so far."""
+    result = whole_result(run, seed)  # read first: a seed that is done by now has all its metrics
     lines = whole_lines(run, seed)
     if result is not None and sum("task_end" in line for line in lines) < len(result["tasks"]):
-        lines = []  # damaged since: half a curve would pass for a whole one
+        lines = []  # damaged since it was done: half a curve would pass for a whole one
     return Seed(lines, result, read_confusion(run, seed))

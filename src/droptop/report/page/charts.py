@@ -1,8 +1,8 @@
 """Numbers as Vega-Lite specifications, by altair.
 
-A specification names columns of its section's rows and, where several panels share them, which rows are its own.
-Colours are names of CSS variables: the page puts in what the reader's colour scheme says. Widths are those of their
-places.
+A specification names the columns of its section's rows and, where several panels share the rows, filters those of its
+panel. Colours are names of CSS variables, for which the page puts in the colours of the reader's colour scheme. A
+chart is as wide as its place on the page.
 """
 
 from collections.abc import Sequence
@@ -11,35 +11,35 @@ from typing import Any
 import altair as alt
 
 ROWS = alt.NamedData("rows")
-STRIP = 22  # pixels a row of a chart of rows
+STRIP = 22  # pixels per row, in a chart of rows
 
 
-def panel(**own: Any) -> alt.Chart:
-    """An empty chart of the rows whose columns have these values."""
+def panel(**values: Any) -> alt.Chart:
+    """Return an empty chart of the rows that have these values in these columns."""
     chart = alt.Chart(ROWS)
-    for column, value in own.items():
+    for column, value in values.items():
         chart = chart.transform_filter(alt.FieldEqualPredicate(field=column, equal=value))
     return chart
 
 
 def colour_of(arm: str, arms: Sequence[str] = ()) -> str:
-    """Plain and debiased in the page's two colours; a study may have more arms."""
+    """Return the colour of an arm; a study may have several debiased ones."""
     others = [name for name in arms if name != "none"]
     place = others.index(arm) if arm in others else 0
     return "var(--plain)" if arm == "none" else ("var(--debiased)", "var(--third)", "var(--fourth)")[place % 3]
 
 
 def arm_colour(arms: Sequence[str]) -> alt.Color:
-    """Coloured by arm; the page has the key, so that panels beside each other are drawn alike."""
+    """Return a colouring by arm, without a legend: one key for all panels keeps them the same size."""
     return alt.Color(
         "arm:N", scale=alt.Scale(domain=list(arms), range=[colour_of(arm, arms) for arm in arms]), legend=None
     )
 
 
-def effects(tests: list[str], label: str = "test", title: str = "", **own: Any) -> dict[str, Any]:
-    """Differences with their 95% intervals, a row a test set; filled where it is significant."""
-    base = panel(**own).encode(y=alt.Y(f"{label}:N", sort=tests, title=None, axis=alt.Axis(grid=False)))
-    told = [
+def effects(tests: list[str], label: str = "test", title: str = "", **values: Any) -> dict[str, Any]:
+    """Chart differences with their 95% intervals, a row per test set; the dot of a significant one is filled."""
+    base = panel(**values).encode(y=alt.Y(f"{label}:N", sort=tests, title=None, axis=alt.Axis(grid=False)))
+    tooltip = [
         alt.Tooltip(f"{label}:N", title="test set"),
         alt.Tooltip("diff:Q", format="+.2f"),
         alt.Tooltip("low:Q", format="+.2f"),
@@ -56,13 +56,13 @@ def effects(tests: list[str], label: str = "test", title: str = "", **own: Any) 
         "datum.p !== null && datum.p < 0.05", alt.value("var(--debiased)"), alt.value("var(--surface)")
     )
     dot = base.mark_point(size=90, filled=True, stroke="var(--debiased)", strokeWidth=2, opacity=1).encode(
-        x="diff:Q", fill=fill, tooltip=told
+        x="diff:Q", fill=fill, tooltip=tooltip
     )
     return finished(alt.layer(zero, bar, dot), 1.6 * STRIP * len(tests), title)
 
 
 def accuracies(tests: list[str]) -> dict[str, Any]:
-    """A_avg of every seed and their mean, a row a test set."""
+    """Chart A_avg of every seed and their mean, a row per test set."""
     base = panel().encode(y=alt.Y("test:N", sort=tests, title=None, axis=alt.Axis(grid=False)))
     dots = base.mark_point(filled=True, size=45, opacity=0.45, color="var(--debiased)").encode(
         x=alt.X("A_avg:Q", title="A_avg, percent", scale=alt.Scale(zero=False)),
@@ -73,7 +73,7 @@ def accuracies(tests: list[str]) -> dict[str, Any]:
 
 
 def means(data: str, count: int, arms: list[str]) -> dict[str, Any]:
-    """Means with their standard errors, of `count` methods and test sets."""
+    """Chart means with their standard errors, on one stream; `count` is the number of methods times test sets."""
     base = panel(data=data).encode(
         y=alt.Y("row:N", sort=None, title=None, axis=alt.Axis(grid=False)),
         yOffset=alt.YOffset("arm:N", sort=arms),
@@ -90,7 +90,7 @@ def means(data: str, count: int, arms: list[str]) -> dict[str, Any]:
 
 
 def curves(test: str, arms: list[str], tasks: int, lowest: float, highest: float) -> dict[str, Any]:
-    """Accuracy after each task, with a band of a standard error."""
+    """Chart the accuracy after each task, with a band of one standard error."""
     base = panel(test=test).encode(
         x=alt.X(
             "task:Q",
@@ -109,9 +109,9 @@ def curves(test: str, arms: list[str], tasks: int, lowest: float, highest: float
     return finished(alt.layer(band, line), 210, test)
 
 
-def matrix(title: str, across: alt.X, down: alt.Y, text: bool, rows: int, **own: Any) -> dict[str, Any]:
-    """Percentages as a grid of cells."""
-    base = panel(**own).encode(x=across, y=down)
+def matrix(title: str, across: alt.X, down: alt.Y, text: bool, rows: int, **values: Any) -> dict[str, Any]:
+    """Chart percentages as a grid of cells, with numbers in them where `text` is true."""
+    base = panel(**values).encode(x=across, y=down)
     ramp = alt.Scale(domain=[0, 100], range=["var(--ramp-low)", "var(--ramp-high)"])
     cells = base.mark_rect(stroke="var(--surface)", strokeWidth=1 if text else 0.3).encode(
         color=alt.Color("percent:Q", scale=ramp, legend=None),
@@ -125,6 +125,7 @@ def matrix(title: str, across: alt.X, down: alt.Y, text: bool, rows: int, **own:
 
 
 def accuracy_matrix(arm: str, test: str, tasks: int) -> dict[str, Any]:
+    """Chart the accuracy after each task on each task so far."""
     return matrix(
         f"{arm}: {test}",
         alt.X("on:O", title="accuracy on task", axis=alt.Axis(labelAngle=0)),
@@ -137,6 +138,7 @@ def accuracy_matrix(arm: str, test: str, tasks: int) -> dict[str, Any]:
 
 
 def confusion_matrix(arm: str, test: str, names: list[str]) -> dict[str, Any]:
+    """Chart how often each class, or task, is taken for each other."""
     return matrix(
         f"{arm}: {test}",
         alt.X("predicted:N", sort=names, title="taken for"),
@@ -149,7 +151,7 @@ def confusion_matrix(arm: str, test: str, names: list[str]) -> dict[str, Any]:
 
 
 def forgetting(test: str, arms: list[str], lowest: float, highest: float) -> dict[str, Any]:
-    """Points lost on each task since it was known best, a bar an arm."""
+    """Chart the points lost on each task since its best accuracy, a bar per arm."""
     base = panel(test=test).encode(
         x=alt.X("task:O", title="task", axis=alt.Axis(labelAngle=0)), xOffset=alt.XOffset("arm:N", sort=arms)
     )
@@ -164,10 +166,10 @@ def forgetting(test: str, arms: list[str], lowest: float, highest: float) -> dic
 
 
 def kappa(names: list[str], lowest: float, gamma: float, decided: bool) -> dict[str, Any]:
-    """kappa' as a strip a class, with a mark at every decision that moved it."""
+    """Chart kappa' as a strip per class, with a mark at every decision that moved it."""
     step, size = (STRIP, 11) if len(names) <= 20 else (10, 8)
     base = panel().encode(y=alt.Y("class:N", sort=names, title=None, axis=alt.Axis(grid=False, labelFontSize=size)))
-    # The lowest value is not the palest colour, which is that of the page.
+    # The ramp begins below the lowest value, which would otherwise have the colour of the page.
     ramp = alt.Scale(
         domain=[max(0.0, 2 * lowest - gamma) if lowest < gamma else 0.0, gamma],
         range=["var(--ramp-low)", "var(--ramp-high)"],
@@ -196,7 +198,7 @@ def kappa(names: list[str], lowest: float, gamma: float, decided: bool) -> dict[
 
 
 def lines(series: dict[str, str], title: str, few: bool = False) -> dict[str, Any]:
-    """Curves over steps, each in its colour, with a dot a value where these are few."""
+    """Chart curves over steps, in colours by name; where values are `few`, with a dot per value."""
     colour = alt.Color(
         "series:N",
         scale=alt.Scale(domain=list(series), range=list(series.values())),
@@ -216,11 +218,12 @@ def lines(series: dict[str, str], title: str, few: bool = False) -> dict[str, An
 
 
 def over_steps() -> alt.X:
+    """Return the axis of training steps."""
     return alt.X("step:Q", title="step", scale=alt.Scale(nice=False), axis=alt.Axis(grid=False, tickCount=8))
 
 
 def finished(chart: Any, height: Any, title: str = "") -> dict[str, Any]:
-    """The specification, as wide as its place on the page."""
+    """Return a chart as a specification, as wide as its place on the page."""
     heading = {"title": alt.TitleParams(title)} if title else {}
     spec: dict[str, Any] = chart.properties(width="container", height=height, **heading).to_dict()
     del spec["config"]  # the page's own

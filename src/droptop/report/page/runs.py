@@ -1,4 +1,4 @@
-"""The page of a run or a comparison, as far as it is."""
+"""The page of a run or a comparison, finished or not."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ PARTS = (
 
 
 def page_of_runs(request: Request, again: str, config_text: str, environment: dict[str, Any]) -> Page:
-    """Describe what a run or comparison found, as far as it is."""
+    """Return the page of a run or a comparison, with what is measured so far."""
     both = [read_arm(arm) for arm in request.arms]
     run = both[-1].run
     kind = "run" if request.command == "run" else "comparison"
@@ -35,10 +35,10 @@ def page_of_runs(request: Request, again: str, config_text: str, environment: di
     else:
         describe_comparison(page, both, done)
     page.notes += [
-        f"Curves over steps lack {arm.name} seed {seed}, whose metrics.jsonl is damaged or gone."
+        f"Curves over steps lack {arm.name} seed {number}, whose metrics.jsonl is damaged or gone."
         for arm in both
-        for seed, own in arm.seeds.items()
-        if own.result and not own.lines
+        for number, seed in arm.seeds.items()
+        if seed.result and not seed.lines
     ]
     page.sections = [section for part in PARTS if (section := part(both, page.notes)) is not None]
     page.attention = attention_data({arm.name: arm.maps for arm in both if arm.maps is not None}, page.notes)
@@ -46,14 +46,14 @@ def page_of_runs(request: Request, again: str, config_text: str, environment: di
 
 
 def progress(both: list[Arm]) -> str:
-    """How far it is; nothing once all is done."""
+    """Return how far it is; empty once all seeds are done."""
     done, total = sum(len(arm.done) for arm in both), sum(len(arm.run.seeds) for arm in both)
     if done == total:
         return ""
-    going = [
-        f"{arm.name} seed {seed} is at step {own.lines[-1]['step']}, in task {own.lines[-1]['task'] + 1}"
+    begun = [
+        f"{arm.name} seed {number} is at step {seed.lines[-1]['step']}, in task {seed.lines[-1]['task'] + 1}"
         for arm in both
-        for seed, own in arm.seeds.items()
-        if own.result is None and own.lines
+        for number, seed in arm.seeds.items()
+        if seed.result is None and seed.lines
     ]
-    return "; ".join([f"{done} of {total} seeds are done", *going[:4]])
+    return "; ".join([f"{done} of {total} seeds are done", *begun[:4]])

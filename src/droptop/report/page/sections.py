@@ -1,5 +1,7 @@
-"""The charts of a run or a comparison, a function each: what the arms hold -> a section, or None where there is nothing
-to draw. What is left out to keep the page small goes into `notes`.
+"""The sections of the page of a run or a comparison, each made by one function.
+
+Such a function takes the arms and returns a section, or None where there is nothing to draw. What it leaves out to keep
+the page small, it adds to `notes`.
 """
 
 from collections.abc import Iterable
@@ -14,16 +16,16 @@ from droptop.report.page.content import Chart, Row, Section
 from droptop.results.series import WINDOW, kappa_series, shortcut_series
 from droptop.results.statistics import estimate
 
-MOST_ACROSS = 4  # panels
-MOST_CONFUSED = 30  # classes with a row of their own; of more, the page shows tasks
+MOST_ACROSS = 4  # panels side by side
+MOST_CONFUSED = 30  # classes, or else tasks, in a confusion matrix
 MOST_TASKS = 40  # rows of a matrix of accuracies
-MOST_STRIPS = 3000  # pieces of kappa's strips
-MOST_POINTS = 400  # of a curve over steps
+MOST_STRIPS = 3000  # pieces of kappa's strips, of all classes
+MOST_POINTS = 400  # per curve over steps
 SPREAD = ["test", "arm", "task", "mean", "error", "low", "high", "n"]
 
 
 def spread(values: Iterable[float | None]) -> Row:
-    """Return mean, standard error, both edges of it, and how many values there are."""
+    """Return mean, standard error, mean minus and plus that, and how many values there are."""
     mean, error, n = estimate(values)
     if mean is None:
         return [None, None, None, None, 0]
@@ -32,22 +34,25 @@ def spread(values: Iterable[float | None]) -> Row:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most so many places of `count`, evenly spaced, the first and the last among them."""
+    """Return at most `most` of `count` indices, evenly spaced, with the first and the last among them."""
     return sorted({int(place) for place in np.linspace(0, count - 1, min(most, count)).round()})
 
 
 def tests_of(both: list[Arm]) -> list[str]:
+    """Return the test sets, in the stream's order."""
     return next((arm.tests for arm in both if arm.tests), [])
 
 
 def columns_of(both: list[Arm]) -> int:
-    """Panels beside each other: a test set each, where these are few."""
+    """Return how many panels stand side by side: one per test set, where there are few."""
     return min(max(len(tests_of(both)), 2), MOST_ACROSS)
 
 
 def panels(both: list[Arm]) -> list[tuple[Arm, str]]:
-    """Every arm and test set, in the order of their panels: an arm's in a row or, of many test sets, both arms' beside
-    each other."""
+    """Return every arm and test set in the order of their panels.
+
+    Each arm has a row of panels or, where there are many test sets, each test set has both arms side by side.
+    """
     tests = tests_of(both)
     if len(tests) <= MOST_ACROSS:
         return [(arm, test) for arm in both for test in tests]
@@ -55,21 +60,23 @@ def panels(both: list[Arm]) -> list[tuple[Arm, str]]:
 
 
 def key_of(both: list[Arm]) -> dict[str, str]:
+    """Return the colour of every arm."""
     return {arm.name: charts.colour_of(arm.name) for arm in both}
 
 
 def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
+    """Return the accuracy after each task."""
     rows: list[Row] = []
     for test in tests_of(both):
         for arm in both:
-            curves = [own.curve(test) for own in arm.seeds.values() if own.tests]
+            curves = [seed.curve(test) for seed in arm.seeds.values() if seed.tests]
             for task in range(max(map(len, curves), default=0)):
                 rows.append([test, arm.name, task + 1, *spread(curve[task] for curve in curves if task < len(curve))])
     if not rows:
         return None
     edges = [edge for row in rows if row[3] is not None for edge in row[5:7]]
     tasks = max(row[2] for row in rows)
-    found = [
+    drawn = [
         Chart(
             f"Accuracy on {test} after each task",
             charts.curves(test, [arm.name for arm in both], tasks, min(edges), max(edges)),
@@ -82,17 +89,18 @@ def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
         "Over all classes seen so far, predicted among them; mean over seeds, in a band of one standard error.",
         SPREAD,
         rows,
-        found,
+        drawn,
         columns_of(both),
         key_of(both),
     )
 
 
 def matrices(both: list[Arm], notes: list[str]) -> Section | None:
+    """Return the accuracy after each task on each task so far."""
     rows: list[Row] = []
-    found = []
+    drawn = []
     for arm, test in panels(both):
-        known = [own.matrix(test) for own in arm.seeds.values() if own.tests and own.tasks]
+        known = [seed.matrix(test) for seed in arm.seeds.values() if seed.tests and seed.tasks]
         after = max(map(len, known), default=0)
         kept = evenly(after, MOST_TASKS)
         for i in kept:
@@ -100,7 +108,7 @@ def matrices(both: list[Arm], notes: list[str]) -> Section | None:
                 mean = spread(matrix[i][j] for matrix in known if i < len(matrix))[0]
                 rows += [] if mean is None else [[test, arm.name, i + 1, j + 1, round(mean, 1)]]
         if after:
-            found.append(
+            drawn.append(
                 Chart(
                     f"Accuracy of {arm.name} on each task of {test} after each task",
                     charts.accuracy_matrix(arm.name, test, len(kept)),
@@ -115,7 +123,7 @@ def matrices(both: list[Arm], notes: list[str]) -> Section | None:
             "After each task (down), on each task so far (across); mean over seeds, percent.",
             ["test", "arm", "after", "on", "percent"],
             rows,
-            found,
+            drawn,
             columns_of(both),
         )
         if rows
@@ -124,13 +132,12 @@ def matrices(both: list[Arm], notes: list[str]) -> Section | None:
 
 
 def confusions(both: list[Arm], notes: list[str]) -> Section | None:
-    """What is taken for what after the last task that all seeds have finished: classes or, where there are many,
-    tasks."""
+    """Return what is taken for what after the last task that all seeds have finished: classes or, of many, tasks."""
     rows: list[Row] = []
-    found = []
+    drawn = []
     for arm, test in panels(both):
-        last = [own.confusion[-1] for own in arm.seeds.values() if own.confusion]
-        last = [own for own in last if own.task == min(other.task for other in last)]
+        last = [seed.confusion[-1] for seed in arm.seeds.values() if seed.confusion]
+        last = [confusion for confusion in last if confusion.task == min(other.task for other in last)]
         if not last:
             continue
         names = last[0].classes
@@ -139,21 +146,22 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
             names = [f"task {task + 1}" for task in range(len(last[0].tasks))]
         if len(names) > MOST_CONFUSED:
             continue
-        counts = np.sum([by_task(own.counts[test], own.tasks) if many else own.counts[test] for own in last], 0)
-        there = [place for place in range(len(names)) if counts[place].any()]
+        by_seed = [(confusion.counts[test], confusion.tasks) for confusion in last]
+        counts = np.sum([by_task(counts, tasks) if many else counts for counts, tasks in by_seed], 0)
+        tested = [place for place in range(len(names)) if counts[place].any()]
         shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
         rows += [
             [test, arm.name, names[i], names[j], int(counts[i, j]), round(float(shares[i, j]), 1)]
-            for i in there
-            for j in there
+            for i in tested
+            for j in tested
         ]
-        found.append(
+        drawn.append(
             Chart(
                 f"What {arm.name} takes {test} for",
-                charts.confusion_matrix(arm.name, test, [names[place] for place in there]),
+                charts.confusion_matrix(arm.name, test, [names[place] for place in tested]),
             )
         )
-    classes = max((len(own.classes) for arm in both for own in arm.seeds.values()), default=0)
+    classes = max((len(seed.classes) for arm in both for seed in arm.seeds.values()), default=0)
     if classes > MOST_CONFUSED:
         notes.append(
             "Confusion is shown between tasks, since there are many classes."
@@ -164,11 +172,11 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
         Section(
             "confusion",
             "What is taken for what",
-            "True class down, prediction across, percent of the true "
-            "class, all seeds together, after the last task finished.",
+            "True class down, prediction across, percent of the true class, all seeds together, after the last task "
+            "finished.",
             ["test", "arm", "true", "predicted", "count", "percent"],
             rows,
-            found,
+            drawn,
             columns_of(both),
         )
         if rows
@@ -177,22 +185,23 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
 
 
 def by_task(counts: np.ndarray, tasks: list[list[int]]) -> np.ndarray:
-    """Counts between tasks from those between classes."""
+    """Return the counts between tasks, from those between classes."""
     return np.array([[counts[np.ix_(true, predicted)].sum() for predicted in tasks] for true in tasks])
 
 
 def forgotten(both: list[Arm], notes: list[str]) -> Section | None:
+    """Return how much is forgotten of each task at the end."""
     rows: list[Row] = []
     for test in tests_of(both):
         for arm in both:
-            known = [own.matrix(test) for own in arm.seeds.values() if own.result and len(own.tasks) > 1]
+            known = [seed.matrix(test) for seed in arm.seeds.values() if seed.result and len(seed.tasks) > 1]
             tasks = min(map(len, known), default=1)
             for task in range(tasks - 1):
                 rows.append([test, arm.name, task + 1, *spread(lost(matrix, task) for matrix in known)])
     edges = [edge for row in rows if row[3] is not None for edge in row[5:7]]
     if not edges:
         return None
-    found = [
+    drawn = [
         Chart(
             f"Points forgotten on each task of {test}",
             charts.forgetting(test, [arm.name for arm in both], min(edges), max(edges)),
@@ -202,31 +211,31 @@ def forgotten(both: list[Arm], notes: list[str]) -> Section | None:
     return Section(
         "forgetting",
         "Forgetting",
-        "The best accuracy on a task before the last one, minus that at the "
-        "end; mean over seeds and one standard error.",
+        "The best accuracy on a task before the last one, minus that at the end; mean over seeds and one standard "
+        "error.",
         SPREAD,
         rows,
-        found,
+        drawn,
         columns_of(both),
         key_of(both),
     )
 
 
 def lost(matrix: list[list[float | None]], task: int) -> float | None:
-    """f_T,j of a task."""
+    """Return how much is forgotten of a task, f_{T,j} in the paper; None where it was not measured."""
     *before, last = [row[task] for row in matrix]
     best = [value for value in before if value is not None]
     return None if last is None or not best else max(best) - last
 
 
 def intensities(both: list[Arm], notes: list[str]) -> Section | None:
-    """kappa' of the first seed of the debiased arm."""
+    """Return kappa' over the training of the first seed of the debiased arm."""
     arm = both[-1]
-    own = next((own for own in arm.seeds.values() if own.tasks and own.lines), None)
     run = arm.run
-    if own is None or not run.adapts:
+    seed = next((seed for seed in arm.seeds.values() if seed.tasks and seed.lines), None)
+    if seed is None or not run.adapts:
         return None
-    curves = kappa_series(run.start, run.per_class, own.classes, own.tasks, own.lines)
+    curves = kappa_series(run.start, run.per_class, seed.classes, seed.tasks, seed.lines)
     most = max(2, MOST_STRIPS // max(len(curves), 1))
     if any(len(steps) - 1 > most for steps, _ in curves.values()):
         notes.append("kappa' is thinned out: decisions that follow each other closely are drawn as one.")
@@ -235,24 +244,16 @@ def intensities(both: list[Arm], notes: list[str]) -> Section | None:
         kept = evenly(len(steps) - 1, most)
         for before, place, after in zip([0, *kept], kept, [*kept[1:], len(steps) - 1]):
             change = values[place] - values[before]
-            rows.append(
-                [
-                    name,
-                    steps[place],
-                    steps[after],
-                    round(values[place], 4),
-                    "up" if change > 0 else "down" if change < 0 else "",
-                ]
-            )
+            decision = "up" if change > 0 else "down" if change < 0 else ""
+            rows.append([name, steps[place], steps[after], round(values[place], 4), decision])
     names = sorted(curves, key=lambda name: curves[name][0][0])
     lowest, decided = min((row[3] for row in rows), default=0.0), any(row[4] for row in rows)
     about = "How much is dropped by attention, for each class over time"
     return Section(
         "kappa",
         "How much is dropped",
-        "kappa', the percentage of a class's map that is dropped by "
-        f"attention (at most {run.gamma:g}), of one seed; a triangle where the method decided to raise "
-        "or lower it.",
+        f"kappa', the percentage of a class's map that is dropped by attention (at most {run.gamma:g}), of one seed; "
+        "a triangle where the method decided to raise or lower it.",
         ["class", "step", "until", "kappa", "decision"],
         rows,
         [Chart(about, charts.kappa(names, lowest, run.gamma, decided))],
@@ -260,13 +261,15 @@ def intensities(both: list[Arm], notes: list[str]) -> Section | None:
 
 
 def thinned(steps: np.ndarray, values: np.ndarray) -> Iterable[tuple[int, float]]:
+    """Return at most MOST_POINTS points of a curve, evenly spaced."""
     return ((int(steps[place]), round(float(values[place]), 3)) for place in evenly(len(steps), MOST_POINTS))
 
 
 def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
+    """Return which share of the dropped cells lies on the shortcut, over training, and which would by chance."""
     begun = list(both[-1].seeds.values())
-    chosen = [own for own in begun if own.result] or begun  # the mean goes as far as the shortest
-    seeds = [own.lines for own in chosen if any("dropped" in line for line in own.lines)]
+    chosen = [seed for seed in begun if seed.result] or begun  # the mean ends where the shortest seed does
+    seeds = [seed.lines for seed in chosen if any("dropped" in line for line in seed.lines)]
     if not seeds:
         return None
     series = {"dropped cells on the shortcut": "share", "by chance": "chance"}
@@ -277,9 +280,8 @@ def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
     return Section(
         "shortcut",
         "Is it the shortcut that is dropped?",
-        "Share of the cells dropped in training that lie "
-        f"on the shortcut, against cells chosen at random; mean over {counted(len(seeds), 'seed')} and "
-        f"{WINDOW} steps.",
+        "Share of the cells dropped in training that lie on the shortcut, against cells chosen at random; mean over "
+        f"{counted(len(seeds), 'seed')} and {WINDOW} steps.",
         ["series", "step", "percent"],
         rows,
         [Chart("Share of dropped cells on the shortcut over training", chart)],
@@ -287,6 +289,7 @@ def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
 
 
 def attended(both: list[Arm], notes: list[str]) -> Section | None:
+    """Return which share of the most attended cells lies on the shortcut, over training, per arm."""
     rows: list[Row] = []
     colours = {}
     for arm in both:
@@ -299,9 +302,8 @@ def attended(both: list[Arm], notes: list[str]) -> Section | None:
     return Section(
         "attention",
         "Is it the shortcut that is looked at?",
-        "Of the 5% of cells that the model attends to "
-        f"most, the share that lies on the shortcut ({chance:.1f}% would by chance); test images of one "
-        "seed.",
+        "Of the 5% of cells that the model attends to most, the share that lies on the shortcut "
+        f"({chance:.1f}% would by chance); test images of one seed.",
         ["series", "step", "percent"],
         rows,
         [Chart("Attention on the shortcut over training", charts.lines(colours, "percent of top cells", few=True))],

@@ -5,9 +5,9 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
   const data = read("data"), maps = read("maps-data");
 
-  // -- Charts: a specification's colours are CSS variables, so that it follows the colour scheme ---------------------
+  // -- Charts: their colours are CSS variables, filled in here, so that they follow the reader's colour scheme --------
 
-  const objects = {};  // the rows of each section, as Vega takes them
+  const objects = {};  // the rows of each section as objects, which is what Vega takes
   for (const [name, { columns, rows }] of Object.entries(data)) {
     objects[name] = rows.map((row) => Object.fromEntries(columns.map((column, place) => [column, row[place]])));
   }
@@ -61,7 +61,7 @@
 
   // -- Where the model looks -----------------------------------------------------------------------------------------
 
-  const SIDE = 288;  // dots of a picture's side
+  const SIDE = 288;  // pixels per side of a picture
   const STOPS = [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]];  // magma
   const heat = (value) => {
     const place = (value / 255) * (STOPS.length - 1), low = Math.min(Math.floor(place), STOPS.length - 2);
@@ -157,7 +157,7 @@
     root.dataset.looking = "true";
   }
 
-  // -- A page that is served looks for newer ones --------------------------------------------------------------------
+  // -- A page that is served asks for newer ones ---------------------------------------------------------------------
 
   function keepUp() {
     const version = root.dataset.version;
@@ -174,7 +174,7 @@
         else sessionStorage.removeItem("moment");
         location.reload();
       } catch {
-        // nobody serves it any more: what is shown stays
+        // the server has ended: the page stays as it is
       }
     }, 3000);
   }
