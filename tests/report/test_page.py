@@ -1,32 +1,18 @@
 """What the report page says is what the folder holds."""
 
-import base64
-import io
 import json
-import shlex
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-import urllib.error
-import urllib.request
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from scipy.stats import sem, ttest_rel
 
-from droptop import BadRequest
-from droptop.cli.main import main
-from droptop.cli.report import command as command_of
-from droptop.cli.run_flags import parse
 from droptop.results.statistics import holm
 from droptop.runs.config import configure, to_toml
 from droptop.runs.folder import read_result
-from droptop.runs.records import Maps, Moment, read_confusion, read_maps
+from droptop.runs.records import read_confusion
 from droptop.runs.requests import load, record_environment
 from droptop.system.files import write_json
 from droptop.training.record_files import write_moment, write_record
@@ -35,11 +21,7 @@ pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 from droptop.report.page.answer import sentence
-from droptop.report.page.attention import attention_data
 from droptop.report.page.render import describe, environment_of, in_script, render
-from droptop.report.page.serve import Pages, server, version_of
-
-from toys import command, environment
 
 
 def rows_of(section):
@@ -60,7 +42,7 @@ def results(comparison):
     return {arm: [read_result(comparison / arm, seed) for seed in range(2)] for arm in ("none", "droptop")}
 
 
-def test_options_that_were_edited_are_not_passed_off_as_run(comparison, tmp_path):
+def test_options_edited_after_the_run_are_told_of(comparison, tmp_path):
     out = tmp_path / "edited"
     shutil.copytree(comparison, out)
     record_environment(out, load(out)[1])
@@ -72,7 +54,7 @@ def test_options_that_were_edited_are_not_passed_off_as_run(comparison, tmp_path
     assert "asked" not in describe(out, "again").environment
 
 
-def test_it_names_every_commit_that_a_run_went_on_with(tmp_path):
+def test_the_page_names_every_commit_of_a_run(tmp_path):
     for name in "ab":
         run = tmp_path / name
         run.mkdir()
@@ -99,7 +81,7 @@ def test_the_answer_is_the_paired_test(page, results):
             "no significant difference" if row["p"] >= 0.05 else "better" if row["diff"] > 0 else "worse"
         )
     assert len(rows) == 3
-    assert [row["p"] for row in rows] == pytest.approx(holm(oracles))  # see test_compare.py
+    assert [row["p"] for row in rows] == pytest.approx(holm(oracles))  # see test_statistics.py
     assert page.progress == ""
 
 
@@ -166,36 +148,7 @@ def test_kappa_is_followed_through_its_decisions(page, comparison):
             assert after["decision"] == ("up" if after["kappa"] > before["kappa"] else "down")
 
 
-def test_maps_reach_the_page_as_they_were_recorded(page, comparison):
-    maps = read_maps(comparison / "droptop", 0)
-    arm = page.attention["arms"][1]
-    assert [moment["step"] for moment in page.attention["moments"]] == [moment.step for moment in maps.moments]
-    height, width = arm["cells"]
-    for place, moment in enumerate(maps.moments):
-        shown = np.frombuffer(base64.b64decode(arm["attention"][place]), np.uint8).reshape(8, height, width)
-        for image, own in zip(shown, moment.attention):
-            assert (image.min(), image.max()) == (0, 255)
-            assert np.allclose(image / 255, (own - own.min()) / (own.max() - own.min()), atol=0.003)
-        bits = np.unpackbits(np.frombuffer(base64.b64decode(arm["dropped"][place]), np.uint8))
-        assert np.array_equal(bits.reshape(8, height, width), moment.dropped[:8])
-    assert page.attention["arms"][0]["dropped"] == [None] * 4
-    for source, image in zip(page.attention["images"], maps.images):
-        assert np.array_equal(np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2])))), image)
-
-
-def test_attention_on_the_shortcut(page, comparison):
-    maps = read_maps(comparison / "none", 0)
-    rows = [row for row in rows_of(section_of(page, "attention")) if row["series"] == "none"]
-    cells = maps.shortcut[0].size
-    for row, moment in zip(rows, maps.moments, strict=True):
-        shares = []
-        for attention, shortcut in zip(moment.attention, maps.shortcut):
-            top = sorted(range(cells), key=lambda cell: -attention.flat[cell])[: round(0.05 * cells)]
-            shares.append(np.mean([shortcut.flat[cell] for cell in top]))
-        assert row["percent"] == pytest.approx(100 * np.mean(shares), abs=1e-3)
-
-
-def test_a_study(study):
+def test_a_study_pairs_its_cells(study):
     page = describe(study, "again")
     assert page.progress == "4 of 6 cells are done, 0 failed"
     rows = rows_of(page.answer)
@@ -206,7 +159,7 @@ def test_a_study(study):
     assert page.command == "again"
 
 
-def test_a_run_that_is_not_finished(stopped):
+def test_an_unfinished_run_shows_what_there_is(stopped):
     page = describe(stopped, "again")
     assert page.progress == "0 of 2 seeds are done; droptop seed 0 is at step 6, in task 2"
     assert page.answer is None
@@ -214,27 +167,12 @@ def test_a_run_that_is_not_finished(stopped):
     assert [moment["step"] for moment in page.attention["moments"]] == [2, 4, 6]
 
 
-def test_text_stays_text(stopped):
+def test_names_of_files_are_shown_as_text(stopped):
     html = render(describe(stopped, "again </script><script>alert(1)</script>"))
     assert "<img src=x" not in html
     assert html.count("&lt;img src=x onerror=") >= 3
     assert "<script>alert" not in html
     assert json.loads(in_script({"</script>": "<!--\u2028"})) == {"</script>": "<!--\u2028"}
-
-
-def test_the_command_makes_the_same_again(comparison, tmp_path):
-    words = shlex.split(command_of(comparison))
-    assert words[:2] == ["droptop", "compare"]
-    assert parse("compare", words[2:])[0] == load(comparison)[1]
-    odd = configure("fashion", "derpp", "fixed", drop_last=False, graphs=False, gamma=2.5, root=tmp_path)
-    (tmp_path / "config.toml").write_text(to_toml(odd, "run"))
-    assert parse("run", shlex.split(command_of(tmp_path))[2:])[0] == odd
-
-
-def test_the_command_has_no_options_that_are_not_taken_together(tmp_path):
-    odd = configure("fashion", debias="none", tasks=2, class_order="random", split="0,1/2,3")  # as a file may say
-    (tmp_path / "config.toml").write_text(to_toml(odd, "run"))
-    assert parse("run", shlex.split(command_of(tmp_path))[2:])[0].stream.split == "0,1/2,3"
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-40])])
@@ -298,107 +236,3 @@ def test_a_large_run_stays_small(tmp_path):
     told = " ".join(page.notes)
     for word in ("moments", "resolution", "kappa'", "Confusion", "every task"):
         assert word in told
-
-
-def test_maps_without_a_common_moment_are_left_out():
-    maps = Maps(np.zeros((1, 4, 4, 1), np.uint8), ["a"], np.zeros(1), None, [Moment(1, 0, np.ones((1, 2, 2)), None)])
-    other = maps._replace(moments=[Moment(2, 0, np.ones((1, 2, 2)), None)])
-    assert attention_data({"none": maps, "droptop": other}, []) is None
-    assert attention_data({}, []) is None
-    assert len(attention_data({"none": maps}, [])["moments"]) == 1  # a map without contrast, a picture without colour
-
-
-# -- Serving ----------------------------------------------------------------------------------------------------------
-
-
-def test_pages_follow_the_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("droptop.report.page.serve.PAUSE", 0.0)
-    made = []
-
-    def make(version):
-        if (tmp_path / "broken").exists():
-            raise BadRequest("not now")
-        made.append(version)
-        return f"page {len(made)}"
-
-    pages = Pages(tmp_path, make)
-    (tmp_path / "metrics.jsonl").write_text("one")
-    with server(pages, 0) as serving:
-        threading.Thread(target=serving.serve_forever, daemon=True).start()
-        place = f"http://127.0.0.1:{serving.server_port}/"
-
-        def get(path):
-            return urllib.request.urlopen(place + path, timeout=10).read().decode()
-
-        first = get("version")
-        assert [get(""), get("?again")] == ["page 1", "page 1"]
-        (tmp_path / "metrics.jsonl").write_text("one two")
-        assert get("version") == version_of(tmp_path) != first
-        assert get("") == "page 2"
-        (tmp_path / "broken").touch()
-        (tmp_path / "metrics.jsonl").write_text("one two three")
-        assert get("") == "page 2"
-        with pytest.raises(urllib.error.HTTPError):
-            get("etc/passwd")
-        with pytest.raises(urllib.error.HTTPError, match="403"):  # a name that leads here, from a page elsewhere
-            urllib.request.urlopen(urllib.request.Request(place, headers={"Host": "example.org"}), timeout=10)
-        with pytest.raises(BadRequest, match="--port takes a free port"):
-            server(pages, serving.server_port)
-        serving.shutdown()
-
-
-def test_watch_serves_until_it_is_interrupted(stopped):
-    process = subprocess.Popen(
-        command("report", stopped, "--watch"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    told = process.stdout.readline()
-    address = told.split()[2]
-    html = urllib.request.urlopen(address, timeout=30).read().decode()
-    assert "Not finished: 0 of 2 seeds are done" in html
-    assert 'data-version="' in html
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (0, "")
-
-
-# -- The command ------------------------------------------------------------------------------------------------------
-
-
-def test_the_command_writes_a_file(comparison, tmp_path, capsys, monkeypatch):
-    opened = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    assert main(["report", str(comparison), "--out", str(tmp_path / "page.html"), "--open"]) == 0
-    assert opened == [(tmp_path / "page.html").as_uri()]
-    assert capsys.readouterr().out == f"report in {tmp_path / 'page.html'}\n"
-    assert 500_000 < (tmp_path / "page.html").stat().st_size < 3e6
-
-
-@pytest.mark.parametrize(
-    ("args", "word"),
-    [
-        (["nowhere"], "is not a folder"),
-        (["."], "config.toml"),
-        ([".", "--port", "80"], "--port"),
-        ([".", "--watch", "--out", "x.html"], "--out"),
-        ([], "FOLDER"),
-    ],
-)
-def test_what_cannot_be_met(args, word, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["report", *args]) == 2
-    errors = capsys.readouterr().err
-    assert word in errors
-    assert len(errors.splitlines()) == 1
-
-
-def test_a_missing_extra_is_named(comparison, capsys, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("droptop.report.page")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "altair", None)
-    assert main(["report", str(comparison)]) == 2
-    assert capsys.readouterr().err == "droptop: the report needs altair: pip install 'droptop[report]'\n"

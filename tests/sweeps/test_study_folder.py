@@ -135,7 +135,9 @@ def test_a_study_that_was_edited_asks_for_other_cells_than_were_noted(swept_copy
     before = requested_cells(swept_copy)
     write_study(swept_copy / "study.toml", seeds=3)
     assert recorded_cells(swept_copy) is None
-    assert sorted(requested_cells(swept_copy)) == sorted([*before, *(Cell(run, 2) for run in {cell.run for cell in before})])
+    assert sorted(requested_cells(swept_copy)) == sorted(
+        [*before, *(Cell(run, 2) for run in {cell.run for cell in before})]
+    )
     record_cells(swept_copy, before[:1])  # of this very file now: nobody reads it again
     assert requested_cells(swept_copy) == before[:1]
 
