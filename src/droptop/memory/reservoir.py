@@ -7,7 +7,7 @@ from droptop.memory.buffer import Buffer
 
 
 def reservoir_slots(buffer: Buffer, count: int, accept: Tensor, generator: torch.Generator) -> Tensor:
-    """A slot for each of the next `count` samples, `capacity` meaning "not kept"; with `accept` false, none is."""
+    """Choose a slot for each of the next `count` samples; `capacity` rejects one, and all where `accept` is false."""
     position = buffer.seen + torch.arange(count, device=buffer.seen.device)  # samples before this one
     uniform = torch.rand(count, generator=generator, device=buffer.seen.device, dtype=torch.float64)
     chosen = (uniform * (position + 1)).long()

@@ -1,4 +1,4 @@
-"""Drawing from the memory by weight, by class, or simply in order; all of them by index tensors alone."""
+"""Rules that choose slots of the memory: by weight, by class, or the next free ones; all by index tensors alone."""
 
 import torch
 from torch import Tensor
@@ -7,25 +7,28 @@ from droptop.memory.buffer import Buffer
 
 
 def first_free_slots(buffer: Buffer, count: int) -> Tensor:
-    """The next `count` empty slots; `capacity` past the end."""
+    """Return the next `count` free slots; `capacity` where there are no more."""
     return (buffer.size + torch.arange(count, device=buffer.size.device)).clamp(max=buffer.capacity)
 
 
 def weighted_draw(weights: Tensor, count: int, generator: torch.Generator, none: int) -> Tensor:
-    """`count` indices without replacement, each next one with probability proportional to its weight; `none` where
-    there are too few. The first `count` arrivals of exponential clocks that run at these rates are such a draw."""
+    """Draw `count` indices without replacement, each with probability proportional to its weight among those left.
+
+    `none` fills up where there are too few. Exponential clocks that run at these rates give such a draw: the first
+    `count` to ring.
+    """
     clocks = torch.empty_like(weights).exponential_(generator=generator)
     drawn = ((weights + 1e-12) / clocks).topk(min(count, len(weights))).indices
     return torch.nn.functional.pad(drawn, (0, count - len(drawn)), value=none)
 
 
 def balanced_draw(buffer: Buffer, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """`count` slots without replacement, a sample of every class in turn, and which of them are really there."""
+    """Draw `count` slots without replacement, a sample of every class in turn; also return which hold a sample."""
     capacity, device = buffer.capacity, buffer.size.device
     keys = torch.rand(capacity, generator=generator, device=device)
     filled = buffer.filled()
     classes = torch.where(filled, buffer.rows["y"][:-1], torch.iinfo(torch.int64).max)
-    # Sorted by class, and within a class at random, a row's turn is its distance from the first of its class.
+    # With rows sorted by class, and at random within a class, the turn of a row is its place within its class.
     shuffled = keys.argsort()
     grouped = shuffled[classes[shuffled].argsort(stable=True)]
     in_order = classes[grouped]

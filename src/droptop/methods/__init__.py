@@ -1,4 +1,4 @@
-"""Methods by name; a new one joins the command line and every contract by its entry here. Others come as files."""
+"""The table of methods: an entry here joins the command line and all contract tests. Users' methods come as files."""
 
 from droptop.errors import meant, require
 from droptop.learner import Learner
@@ -13,7 +13,7 @@ from droptop.methods.gss import GSS
 from droptop.methods.l2p import L2P
 from droptop.methods.mir import MIR
 
-# The paper's seven, then what every table of this field also shows.
+# The paper's seven, then those that tables in this field usually show.
 METHODS: dict[str, type[Learner]] = {
     "er": ER,
     "derpp": DERpp,
@@ -29,7 +29,7 @@ METHODS: dict[str, type[Learner]] = {
 
 
 def find(name: str, option: str = "method") -> type[Learner]:
-    """A method by its name, or by the file that defines it."""
+    """Return a method by its name, or by the file that defines it; raise BadRequest if there is none."""
     if from_file.is_file(name):
         return from_file.load(name)
     require(

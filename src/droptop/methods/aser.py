@@ -1,10 +1,10 @@
-"""ASER: adversarial Shapley value experience replay (Shim et al., 2021). Values samples by what they say of others.
+"""ASER: adversarial Shapley value experience replay (Shim et al., 2021). Values samples by how they classify others.
 
 The value of a sample for another one is its KNN Shapley value (Jia et al., 2019; k = 3, Euclidean distance between
-pooled features). Once the memory is full, retrieval prefers samples that speak for the memory's own classes
-(cooperative) and against the stream's (adversarial), and update keeps samples that speak for both. Images are unmasked
-and unaugmented, BatchNorm in eval mode. Candidates number max(1.5 a class, memory batch): with few classes all of them
-are retrieved, and it is only the update that sets ASER apart (10 classes and a memory batch of 32, say).
+pooled features). Once the memory is full, retrieval prefers samples that help to classify the memory (cooperative)
+and mislead on the stream (adversarial), and the update keeps samples that help on both. Images are unmasked and
+unaugmented, BatchNorm in eval mode. There are max(1.5 per class, memory batch) candidates: with few classes all of
+them are retrieved (10 classes and a memory batch of 32, say), and only the update differs from ER's.
 
 Cost of a step beyond ER's: two forwards, each of the stream batch, the candidates and the samples they are valued by.
 """
@@ -24,10 +24,12 @@ from droptop.nets import evaluating
 
 @dataclass(frozen=True)
 class ASERConfig(LearnerConfig):
+    """Hold the settings of ASER."""
+
     neighbours: int = 3
     """k of the nearest-neighbour Shapley value."""
     per_class: float = 1.5
-    """Samples a class, on average, that candidates are valued by."""
+    """Samples per class, on average, that candidates are valued by."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -36,16 +38,16 @@ class ASERConfig(LearnerConfig):
 
 
 def knn_shapley(
-    features: Tensor, labels: Tensor, candidates: Tensor, candidate_labels: Tensor, there: Tensor, k: int
+    features: Tensor, labels: Tensor, candidates: Tensor, candidate_labels: Tensor, known: Tensor, k: int
 ) -> Tensor:
-    """Shapley value of each of N candidates (columns) for the k-NN classification of each of E samples (rows).
+    """Return the Shapley value of N candidates (columns) for the k-NN classification of E samples (rows).
 
     From the farthest to the nearest, SV_j = SV_{j+1} + (m_j - m_{j+1}) min(k, j) / (k j), where m_j says whether the
-    j-th nearest candidate has the sample's label. Candidates that are not `there` are farthest and match nothing.
+    j-th nearest candidate has the sample's label. Candidates that are not `known` are farthest and match nothing.
     """
-    distance = torch.cdist(features, candidates).masked_fill(~there, torch.inf)
+    distance = torch.cdist(features, candidates).masked_fill(~known, torch.inf)
     order = distance.argsort(dim=1, stable=True)
-    match = ((candidate_labels[order] == labels[:, None]) & there[order]).to(features.dtype)
+    match = ((candidate_labels[order] == labels[:, None]) & known[order]).to(features.dtype)
     j = torch.arange(1, len(candidates) + 1, device=features.device)
     steps = (match - F.pad(match[:, 1:], (0, 1))) * (j.clamp(max=k) / (k * j))
     by_distance = steps.flip(1).cumsum(1).flip(1)
@@ -58,17 +60,20 @@ def mean_value(
     counted: Tensor,
     candidates: Tensor,
     candidate_labels: Tensor,
-    there: Tensor,
+    known: Tensor,
     k: int,
 ) -> Tensor:
-    """Mean Shapley value of each candidate over the samples that count."""
-    values = knn_shapley(features, labels, candidates, candidate_labels, there, k)
+    """Return the mean Shapley value of each candidate over the samples that count."""
+    values = knn_shapley(features, labels, candidates, candidate_labels, known, k)
     return (values * counted[:, None]).sum(0) / counted.sum().clamp(min=1)
 
 
 def take_places(leaves: Tensor, slots: Tensor, none: int) -> Tensor:
-    """A slot for each newcomer. `leaves` (old ones, then newcomers) says who goes: the n-th newcomer to stay takes the
-    n-th slot that an old one left; `none` where there is no such slot or the newcomer goes itself."""
+    """Return a slot for each newcomer; `none` where it is not kept or no slot is free.
+
+    `leaves` says which samples are not kept: first the old ones, which are in `slots`, then the newcomers. The n-th
+    newcomer that is kept takes the n-th slot that an old one leaves.
+    """
     old, new = leaves[: len(slots)], leaves[len(slots) :]
     left = torch.where(old, slots, none)[(~old).long().argsort(stable=True)]
     left = F.pad(left, (0, max(0, len(new) - len(left))), value=none)
@@ -77,17 +82,19 @@ def take_places(leaves: Tensor, slots: Tensor, none: int) -> Tensor:
 
 
 class ASER(Learner):
+    """ER with retrieval and update by Shapley value."""
+
     config: ASERConfig
     config_type = ASERConfig
     paper = {"kappa_0": 0.5}
 
     @property
     def judges(self) -> int:
-        """Memory samples by which candidates are valued."""
+        """Return the number of memory samples by which candidates are valued."""
         return math.ceil(self.config.per_class * len(self.spec.classes))
 
     def retrieve(self, stream: Rows) -> Rows:
-        """Random until the memory is full, then the candidates of the highest ASV: cooperative minus adversarial."""
+        """Draw at random until the memory is full, then take the highest cooperative minus adversarial values."""
         count, k = max(self.judges, self.config.memory_batch), self.config.neighbours
         slots, there = balanced_draw(self.memory, count + self.judges, self.random["memory"])
         (candidates, judges), (known, judging) = (
@@ -108,18 +115,20 @@ class ASER(Learner):
         }
 
     def remember(self, stream: Rows) -> None:
-        """Fills the memory, then lets some of it and what is left of the stream batch compete before a class-balanced
-        panel of others, on which classes that are scarce also judge themselves: those of the lowest value leave."""
+        """Fill the memory; then, of some memory samples and the rest of the batch, keep those of the highest value.
+
+        They are valued by a class-balanced panel of other memory samples, and by the batch's samples of scarce classes.
+        """
         memory, batch = self.memory, len(stream["y"])
         free = first_free_slots(memory, batch)
         memory.write(torch.where(self.finite, free, memory.capacity), stream)
         left = free == memory.capacity
         judging_too = left & self.scarce(stream["y"])
         panel_slots, sitting = balanced_draw(memory, self.judges, self.random["memory"])
-        rival_slots, there = memory.draw(self.judges, self.random["memory"], but=panel_slots)
+        rival_slots, held = memory.draw(self.judges, self.random["memory"], but=panel_slots)
         panel, rivals = memory.read(panel_slots), memory.read(rival_slots)
         of_panel, of_stream, of_rivals = self.features(panel["x"], stream["x"], rivals["x"])
-        labels, known = torch.cat([rivals["y"], stream["y"]]), torch.cat([there, left])
+        labels, known = torch.cat([rivals["y"], stream["y"]]), torch.cat([held, left])
         value = mean_value(
             torch.cat([of_panel, of_stream]),
             torch.cat([panel["y"], stream["y"]]),
@@ -130,19 +139,19 @@ class ASER(Learner):
             self.config.neighbours,
         )
         rank = torch.where(known, value, torch.inf).argsort(stable=True).argsort()
-        leaves = (rank < left.sum()) | F.pad(~left, (len(there), 0))
-        slots = take_places(leaves, torch.where(there, rival_slots, memory.capacity), memory.capacity)
+        leaves = (rank < left.sum()) | F.pad(~left, (len(held), 0))
+        slots = take_places(leaves, torch.where(held, rival_slots, memory.capacity), memory.capacity)
         memory.write(torch.where(self.finite, slots, memory.capacity), stream)
 
     def scarce(self, labels: Tensor) -> Tensor:
-        """Does the memory hold less of this class than a share that is drawn anew, of at most an equal one of all?"""
+        """Return whether each class has fewer samples in the memory than a random share, at most capacity / classes."""
         share = torch.rand((), generator=self.random["memory"], device=labels.device) / len(self.spec.classes)
         counts = torch.zeros_like(self.seen, dtype=torch.int64)
         counts.index_add_(0, self.memory.rows["y"][:-1], self.memory.filled().long())
         return counts[labels] < share * self.memory.capacity
 
     def features(self, *parts: Tensor) -> tuple[Tensor, ...]:
-        """Pooled features, in one forward pass."""
+        """Return the pooled features of parts of images, computed in one forward pass."""
         with evaluating(self.model):
             pooled = self.model.features(self.normalise(torch.cat(parts))).pooled
         return pooled.split([len(part) for part in parts])

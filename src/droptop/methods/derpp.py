@@ -1,9 +1,9 @@
-"""DER++: dark experience replay (Buzzega et al., 2020). The memory keeps what the model answered, not only the label.
+"""DER++: dark experience replay (Buzzega et al., 2020). The memory keeps the model's logits beside the label.
 
     loss = CE(stream) + 0.2 MSE(logits, stored logits) on one memory draw + 0.5 CE on a second, independent one
 
 The stored logits are those of the training pass in which a sample arrived. All three terms share one forward pass.
-Cost of a step beyond ER's: the second memory batch rides along, half a forward-backward more at equal batch sizes.
+Cost of a step beyond ER's: the second memory batch, half a forward-backward more at equal batch sizes.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,8 @@ from droptop.memory import Rows
 
 @dataclass(frozen=True)
 class DERppConfig(LearnerConfig):
+    """Hold the settings of DER++."""
+
     distill_weight: float = 0.2
     """Weight of the distance from stored logits."""
     replay_weight: float = 0.5
@@ -31,6 +33,8 @@ class DERppConfig(LearnerConfig):
 
 
 class DERpp(Learner):
+    """ER with a second memory batch, whose stored logits are distilled."""
+
     config: DERppConfig
     config_type = DERppConfig
 
@@ -44,7 +48,7 @@ class DERpp(Learner):
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         draw = self.config.memory_batch
         arrived, distilled, replayed = logits.split([batch.stream, draw, draw])
-        # Where the memory held too little, a stream row stands in, and there is nothing to be true to.
+        # Where the memory held too few samples, a stream row stands in: it has no stored logits to keep to.
         distance = (distilled - batch.replayed["logits"][:draw]).square().mean(1)
         return (
             F.cross_entropy(arrived, batch.y[: batch.stream])

@@ -1,12 +1,12 @@
-"""DualPrompt (Wang et al., 2022a). General prompts for every sample, and an expert prompt a task.
+"""DualPrompt (Wang et al., 2022a). General prompts for all samples, an expert prompt per task.
 
-    loss = CE over all classes - cos(query, key of the sample's task), meaned over samples
+    loss = CE over all classes - mean over samples of cos(query, key of the sample's task)
 
 General prompts of length 5 stand in blocks 1 and 2, experts of length 20 in blocks 3 to 5, all as prefixes. In training
-a sample uses the expert of its own task, which the memory keeps; when predicting, the one whose key is nearest among
-those of the tasks that have come. A new task's expert begins as that of the task before: until a task comes, its expert
-follows the present one, and so do Adam's moments (where they begin at zero among others that do not, Adam's steps are
-up to six times too long). Keys begin on their own.
+a sample uses the expert of its own task, which the memory keeps; in prediction, the expert with the nearest key among
+those of the tasks so far. The expert of a new task begins as a copy of that of the task before: until its task comes,
+it follows the present one, and so do Adam's moments (were they zero while Adam's step count is not, its steps would be
+up to six times too long). Keys begin at random.
 
 Cost of a step: that of L2P. General prompts stand in the first block, so that query and training pass share nothing.
 """
@@ -26,6 +26,8 @@ from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new
 
 @dataclass(frozen=True)
 class DualPromptConfig(PromptConfig):
+    """Hold the settings of DualPrompt."""
+
     general_length: int = 5
     """Prefixes of the general prompt in each of its blocks."""
     general_blocks: int = 2
@@ -47,8 +49,10 @@ class DualPromptConfig(PromptConfig):
 
 
 class Prompts(nn.Module):
-    usage: Tensor  # how often each expert was nearest by its key to a sample trained on
-    entered: Tensor  # has its task come?
+    """Hold the general prompt, the experts and their keys."""
+
+    usage: Tensor  # how often the key of each expert was the nearest to a training sample
+    entered: Tensor  # has the expert's task come?
 
     def __init__(self, vit: ViT, config: DualPromptConfig) -> None:
         super().__init__()
@@ -60,14 +64,16 @@ class Prompts(nn.Module):
 
 
 class DualPrompt(Prompt):
+    """A prompt learner with an expert per task."""
+
     config: DualPromptConfig
     config_type = DualPromptConfig
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # The task of the next step comes with it, as its images do: it is no state, and its name says so.
+        # The task of the next step is an input, like its images, and no state: hence the underscore.
         self._task = torch.zeros(1, dtype=torch.int64, device=self.device)
-        self.told = 0
+        self.current_task = 0  # what `_task` holds
 
     def prompts(self, vit: ViT, config: DualPromptConfig) -> Prompts:
         blocks = config.general_blocks + config.expert_blocks
@@ -87,9 +93,9 @@ class DualPrompt(Prompt):
             raise BadBatch(
                 f"there is no expert for task {task}: they are 0 to {self.config.experts - 1}; raise --experts"
             )
-        if task != self.told:
+        if task != self.current_task:
             self._task.fill_(task)
-            self.told = task
+            self.current_task = task
 
     def arrive(self, x: Tensor, y: Tensor) -> Rows:
         return super().arrive(x, y) | {"task": self._task.expand(len(x))}
@@ -104,15 +110,15 @@ class DualPrompt(Prompt):
         )
 
     def match(self, prompts: Prompts, query: Tensor) -> Tensor:
-        """The expert whose key is nearest, among those of tasks that have come."""
+        """Return the expert whose key is nearest (B, 1), among those whose task has come."""
         similarity = cosines(query, prompts.keys).masked_fill(~prompts.entered, -torch.inf)
         return choose(similarity, 1, self.config.batch_choice)
 
     def pull(self, prompts: Prompts, rows: Rows) -> Tensor:
         experts = len(prompts.keys)
         prompts.usage += taken(self.match(prompts, rows["query"]), experts).sum(0) * prompts.entered.any()
-        own = taken(rows["task"][:, None], experts)
-        return self.config.pull * (cosines(rows["query"], prompts.keys) * own).sum(1).mean()
+        of_task = taken(rows["task"][:, None], experts)
+        return self.config.pull * (cosines(rows["query"], prompts.keys) * of_task).sum(1).mean()
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
         loss = super().step(x, y)
@@ -122,10 +128,10 @@ class DualPrompt(Prompt):
 
     @torch.no_grad()
     def follow(self, prompts: Prompts) -> None:
-        """The experts of tasks to come are what the present one's is now."""
+        """Copy the present task's expert and its moments to those of tasks to come."""
         prompts.entered |= (torch.arange(len(prompts.entered), device=self.device) == self._task) & self.finite
-        stays = prompts.entered | ~self.finite
+        unchanged = prompts.entered | ~self.finite
         moments = self.optimizer.state[prompts.experts]
         for rows in (prompts.experts, moments["exp_avg"], moments["exp_avg_sq"]):
-            kept = stays.view(-1, *[1] * (rows.dim() - 1))
+            kept = unchanged.view(-1, *[1] * (rows.dim() - 1))
             rows.copy_(torch.where(kept, rows, rows.index_select(0, self._task)))

@@ -1,6 +1,8 @@
-"""ER-ACE: asymmetric cross-entropy (Caccia et al., 2022). New classes may not push old ones away.
+"""ER-ACE: asymmetric cross-entropy (Caccia et al., 2022). Keeps new classes from displacing old ones.
 
-Stream samples compete only among the classes of their own batch, memory samples among all; the two means are added.
+The cross-entropy of stream samples is over the classes of their batch only, that of memory samples over all classes;
+the two means are added.
+
 Cost of a step beyond ER's: nothing.
 """
 
@@ -12,6 +14,8 @@ from droptop.learner import Joined, Learner
 
 
 class ERACE(Learner):
+    """ER with another loss."""
+
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         arrived, replayed = logits.split([batch.stream, len(logits) - batch.stream])
         labels = batch.y[: batch.stream]

@@ -1,6 +1,6 @@
-"""The two bounds of every table: nothing is remembered, or nothing needs to be.
+"""Lower and upper bound: training without a memory, and training on all classes at once.
 
-Without a memory there is no loss to adapt the intensity by: with DropTop, kappa' stays at kappa_0.
+Without a memory there is no loss by which intensities could adapt: with DropTop, kappa' stays at kappa_0.
 Cost of a step: half of ER's, which replays as many samples as it sees.
 """
 
@@ -9,7 +9,7 @@ from droptop.memory import Rows
 
 
 class Finetune(Learner):
-    """The lower bound: trains on the stream alone and forgets."""
+    """The lower bound: trains on the stream alone, and forgets."""
 
     def retrieve(self, stream: Rows) -> Rows:
         return {name: rows[:0] for name, rows in stream.items()}
@@ -19,8 +19,10 @@ class Finetune(Learner):
 
 
 class Joint(Finetune):
-    """The upper bound: one pass over all classes shuffled together, so that there is nothing to forget. With one task,
-    its A_last is what compares with that of others."""
+    """The upper bound: one pass over all classes shuffled into one task, so that nothing is forgotten.
+
+    Compare its A_last with that of others.
+    """
 
     preset = {"tasks": 1}
     tasks = 1

@@ -1,7 +1,9 @@
-"""Methods that are not ours: a Python file with a class derived from `Learner`, named on the command line.
+"""Methods from a user's file, which has a class derived from `Learner` and is named on the command line.
 
---method my_method.py          the one learner that the file defines
---method my_method.py:Mine     one of several
+    --method my_method.py          the only learner that the file defines
+    --method my_method.py:Mine     one of several
+
+`docs/add-a-method.md` shows such a file.
 """
 
 import hashlib
@@ -18,35 +20,36 @@ SUFFIX = ".py"
 
 
 class Gone(BadRequest):
-    """The file of a method is not there: what was measured with it can be shown, but nothing more be run."""
+    """The file of a method does not exist: results obtained with it can be shown, but nothing more can be run."""
 
 
 def is_file(name: str) -> bool:
-    """Does a method's name stand for a file?"""
+    """Return whether the name of a method is that of a file."""
     return name.partition(":")[0].endswith(SUFFIX)
 
 
 def is_there(name: str) -> bool:
-    """Can a method be had, as far as its name tells? A file may have been moved since it was run."""
+    """Return whether a method can be loaded: a user's file may have been moved since it was run."""
     return not is_file(name) or Path(name.partition(":")[0]).is_file()
 
 
 def check_there(name: str) -> None:
+    """Raise Gone if the file of a method does not exist."""
     if not is_there(name):
         raise Gone(f"--method {name}: there is no such file")
 
 
 def absolute(name: str) -> str:
-    """The same file from whatever folder it is asked for."""
+    """Return the name of a method's file with an absolute path, which is valid in any working folder."""
     path, colon, chosen = name.partition(":")
     return f"{Path(path).expanduser().absolute()}{colon}{chosen}"
 
 
 def load(name: str) -> type[Learner]:
-    """The learner that a file defines."""
-    place, _, chosen = absolute(name).partition(":")
-    module = _module(Path(place))
-    found = {
+    """Return the learner that a file defines; raise BadRequest if the file fails or has no such learner."""
+    path, _, chosen = absolute(name).partition(":")
+    module = _module(Path(path))
+    learners = {
         key: value
         for key, value in vars(module).items()
         if isinstance(value, type)
@@ -54,24 +57,24 @@ def load(name: str) -> type[Learner]:
         and value.__module__ == module.__name__
         and not key.startswith("_")
     }
-    if chosen and chosen in found:
-        return found[chosen]
-    if len(found) == 1 and not chosen:
-        return next(iter(found.values()))
-    known = ", ".join(found) or "no class derived from droptop.Learner"
-    hint = f"; choose one: {place}:{next(iter(found))}" if len(found) > 1 and not chosen else ""
+    if chosen and chosen in learners:
+        return learners[chosen]
+    if len(learners) == 1 and not chosen:
+        return next(iter(learners.values()))
+    known = ", ".join(learners) or "no class derived from droptop.Learner"
+    hint = f"; choose one: {path}:{next(iter(learners))}" if len(learners) > 1 and not chosen else ""
     raise BadRequest(f"--method {name}: the file defines {known}{hint}")
 
 
 def sha256(name: str) -> str | None:
-    """Of the file's bytes: what a run knows it by; None for a method of ours, and where the file is gone."""
+    """Return the SHA-256 of a method's file, which runs record; None for a built-in method or a missing file."""
     if not is_file(name) or not is_there(name):
         return None
     return hashlib.sha256(Path(name.partition(":")[0]).read_bytes()).hexdigest()
 
 
 def _module(path: Path) -> ModuleType:
-    """The file, run once a process; whatever it raises becomes one line."""
+    """Import the file, once per process; whatever it raises becomes a BadRequest of one line."""
     name = f"droptop_method_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -1,9 +1,10 @@
 """GSS-greedy: gradient-based sample selection (Aljundi et al., 2019). Keeps samples whose gradients differ.
 
 A sample's score is the largest cosine between its gradient and those of up to 10 disjoint memory batches of 10. While
-there is room everything is stored with its score. Once the memory is full, a stream batch whose own gradient points
-away from all of the memory's (largest cosine below zero) may replace samples: one victim each, drawn by score, gives
-way with a probability that grows with its score. Gradients are of unmasked, unaugmented images, BatchNorm in eval mode.
+the memory has room, every sample is stored with its score. Once it is full, a stream batch whose gradient points away
+from all those of the memory (largest cosine below zero) may replace samples: for each new sample one victim is drawn by
+score, and replaced with a probability that grows with its score. Gradients are those of unmasked, unaugmented images,
+with BatchNorm in eval mode.
 
 Cost of a step beyond ER's: one forward-backward of 100 memory samples and the stream batch; the gradients of samples
 and batches come out of it layer by layer.
@@ -24,8 +25,10 @@ from droptop.nets.gradients import RowGroups, check_model, gram, group_gradients
 
 @dataclass(frozen=True)
 class GSSConfig(LearnerConfig):
+    """Hold the settings of GSS."""
+
     gradient_batches: int = 10
-    """Memory batches whose gradients stand for the memory."""
+    """Memory batches whose gradients represent the memory."""
     gradient_batch: int = 10
     """Samples in each of them."""
 
@@ -36,6 +39,8 @@ class GSSConfig(LearnerConfig):
 
 
 class GSS(Learner):
+    """ER with an update of the memory by gradients."""
+
     config: GSSConfig
     config_type = GSSConfig
     paper = {"kappa_0": 0.5}
@@ -58,18 +63,18 @@ class GSS(Learner):
         self.memory.write(slots, stream | {"score": score})
 
     def scores(self, stream: Rows) -> tuple[Tensor, Tensor]:
-        """The score of every stream sample, and that of the batch as a whole."""
+        """Return the score of every stream sample, and that of the batch as a whole."""
         count, size = self.config.gradient_batches, self.config.gradient_batch
-        slots, there = self.memory.draw(count * size, self.random["memory"])
-        rows, held = self.memory.read(slots), there.view(count, size)
-        # Full batches count; of a memory smaller than one batch, what there is.
+        slots, drawn = self.memory.draw(count * size, self.random["memory"])
+        rows, held = self.memory.read(slots), drawn.view(count, size)
+        # Only full batches count; but a memory smaller than one batch counts as one.
         complete = held.all(1) | ((torch.arange(count, device=self.device) == 0) & held.any(1))
         batch, x = len(stream["y"]), self.normalise(torch.cat([rows["x"], stream["x"]]))
-        labels, counted = torch.cat([rows["y"], stream["y"]]), F.pad(there, (0, batch), value=True)
+        labels, counted = torch.cat([rows["y"], stream["y"]]), F.pad(drawn, (0, batch), value=True)
 
         def loss(logits: Tensor) -> Tensor:
             losses = F.cross_entropy(logits, labels, reduction="none")
-            return torch.where(counted, losses, 0).sum()  # a cosine does not see the scale
+            return torch.where(counted, losses, 0).sum()  # its scale does not change a cosine
 
         groups = [RowGroups(count, size), RowGroups(batch, 1)]
         everything = torch.zeros(count + batch, count + batch, device=self.device)
@@ -84,11 +89,11 @@ class GSS(Learner):
         lengths = (squares[:, None] * of_memory).clamp(min=0).sqrt()
         cosines = (products / lengths.clamp(min=1e-12)).clamp(-1, 1)
         largest = torch.where(complete, cosines, -torch.inf).amax(1)
-        score = torch.where(complete.any(), largest, 0.1)  # an empty memory has no opinion
+        score = torch.where(complete.any(), largest, 0.1)  # for samples that come to an empty memory
         return score[:-1], score[-1]
 
     def victims(self, score: Tensor, batch_score: Tensor) -> Tensor:
-        """For every stream sample the slot it takes in a full memory; `capacity` where it is not taken in."""
+        """Return the slot that every stream sample takes in a full memory; `capacity` where it is not stored."""
         held, capacity = self.memory.rows["score"][:-1], self.memory.capacity
         spread = held.amax() - held.amin()
         drawn = weighted_draw((held - held.amin()) / (spread + 0.01), len(score), self.random["memory"], capacity)

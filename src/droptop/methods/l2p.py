@@ -1,14 +1,14 @@
 """L2P: learning to prompt (Wang et al., 2022b). A pool of prompts, of which every sample takes the nearest five.
 
-    loss = CE over all classes - 0.1 * sum of cos(query, key) over the prompts taken, meaned over samples
+    loss = CE over all classes - 0.1 * mean over samples of the sum of cos(query, key) over the prompts they take
 
-As the DropTop paper has it, prompts are prefixes in the first five blocks (5 prompts of length 5: 25 prefixes a block),
+As in the DropTop paper, prompts are prefixes in the first five blocks (5 prompts of length 5: 25 prefixes a block),
 and a small replay memory is added.
 
 Cost of a step: with F the FLOPs of a ViT forward of one image, stream and memory rows take F forward and F back (no
-gradients of weights), and stream rows F for their query: 2.5 F a row at equal batches, against 3 F of training all of
-the ViT. Prefixes stand in the first block, so that query and training pass share nothing. DropTop adds F a row for its
-attention, and the probe.
+gradients of weights), and stream rows F for their query: 2.5 F per row at equal batches, against 3 F for training the
+whole ViT. Prefixes begin in the first block, so that query and training pass share nothing. DropTop adds F per row for
+its attention pass, and the probe.
 """
 
 from dataclasses import dataclass
@@ -25,6 +25,8 @@ from droptop.nets.prompts import choose, chosen_prefixes, cosines, new_keys, new
 
 @dataclass(frozen=True)
 class L2PConfig(PromptConfig):
+    """Hold the settings of L2P."""
+
     pool: int = 10
     """Prompts in the pool."""
     prompt_length: int = 5
@@ -45,6 +47,8 @@ class L2PConfig(PromptConfig):
 
 
 class PromptPool(nn.Module):
+    """Hold the pool of prompts and their keys."""
+
     usage: Tensor  # how often each prompt was trained with
 
     def __init__(self, vit: ViT, config: L2PConfig) -> None:
@@ -55,6 +59,8 @@ class PromptPool(nn.Module):
 
 
 class L2P(Prompt):
+    """A prompt learner with a pool that all tasks share."""
+
     config: L2PConfig
     config_type = L2PConfig
 
@@ -68,6 +74,7 @@ class L2P(Prompt):
         return PromptPool(vit, config)
 
     def choose(self, similarity: Tensor) -> Tensor:
+        """Return the prompts that each sample takes, by its similarity to their keys."""
         return choose(similarity, self.config.chosen, self.config.batch_choice)
 
     def prefixes(self, prompts: PromptPool, query: Tensor, rows: Rows) -> dict[int, Tensor]:
@@ -75,6 +82,6 @@ class L2P(Prompt):
 
     def pull(self, prompts: PromptPool, rows: Rows) -> Tensor:
         similarity = cosines(rows["query"], prompts.keys)
-        own = taken(self.choose(similarity), len(prompts.keys))
-        prompts.usage += own.sum(0)
-        return self.config.pull * (similarity * own).sum(1).mean()
+        chosen = taken(self.choose(similarity), len(prompts.keys))
+        prompts.usage += chosen.sum(0)
+        return self.config.pull * (similarity * chosen).sum(1).mean()

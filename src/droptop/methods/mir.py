@@ -21,8 +21,10 @@ from droptop.nets import untracked
 
 @dataclass(frozen=True)
 class MIRConfig(LearnerConfig):
+    """Hold the settings of MIR."""
+
     candidates: int = 50
-    """Memory samples among which the most interfered with are sought."""
+    """Memory samples of which those most interfered with are replayed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,6 +37,8 @@ class MIRConfig(LearnerConfig):
 
 
 class MIR(Learner):
+    """ER with retrieval by interference."""
+
     config: MIRConfig
     config_type = MIRConfig
 
@@ -45,7 +49,7 @@ class MIR(Learner):
         return {name: rows[worst] for name, rows in drawn.items()}
 
     def interference(self, stream: Rows, candidates: Rows) -> Tensor:
-        """By how much a step of SGD on the stream batch would raise each candidate's loss."""
+        """Return by how much a step of SGD on the stream batch would raise each candidate's loss."""
         weights = {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
         images = self.normalise(candidates["x"])
         with untracked(self.model):

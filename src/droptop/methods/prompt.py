@@ -1,8 +1,8 @@
-"""What prompt learners share: a frozen ViT, a trained head, prompts found by the frozen features of an image.
+"""The base of prompt learners: a frozen ViT, a trained head, and prompts chosen by the frozen features of an image.
 
-The query of a sample is the class token that the frozen model gives its unaugmented, unmasked image, without prompts.
-It never changes, so it is computed once, when the sample arrives, and the memory keeps it. The frozen weights are no
-part of a checkpoint; their SHA-256 is. Gradients are clipped, the optimiser is Adam.
+The query of a sample is the class token that the frozen model gives for its unaugmented, unmasked image, without
+prompts. It never changes, so it is computed once, when the sample arrives, and the memory keeps it. A checkpoint holds
+the SHA-256 of the frozen weights instead of the weights. Gradients are clipped, the optimiser is Adam.
 """
 
 from dataclasses import dataclass
@@ -24,23 +24,25 @@ from droptop.types import Spec
 
 @dataclass(frozen=True)
 class PromptConfig(LearnerConfig):
+    """Hold the settings of every prompt learner."""
+
     lr: float = 0.05
     """Learning rate of Adam."""
     lr_scale: Literal["none", "batch/256"] = "none"
-    """Whether the learning rate is multiplied by stream batch / 256, as the code does that the paper took it from."""
+    """Multiply the learning rate by stream batch / 256, as in the code that the paper took it from, or not."""
     beta_1: float = 0.9
     """Adam's decay of the mean gradient."""
     beta_2: float = 0.999
     """Adam's decay of the mean squared gradient."""
     clip: float = 1.0
-    """Length that gradients are clipped to."""
+    """Largest length of the gradient; longer ones are clipped."""
     memory: int = 200
     """Samples the replay memory holds."""
     query_image: Literal["plain", "augmented"] = "plain"
-    """What the query sees: the image as it came, once, or as it is trained on, at every step."""
+    """Image that the query is computed from: as it arrived, once, or as it is augmented, at every step."""
     batch_choice: bool = False
-    """Let the prompts that most samples of a batch would take serve all of it, also when predicting: test samples then
-    help each other."""
+    """Give all samples of a batch the prompts that most of them choose, also in prediction: test samples then help
+    each other."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,8 +53,11 @@ class PromptConfig(LearnerConfig):
 
 
 class Prompt(Learner):
-    """`prompts` is what L2P and DualPrompt learn, `prefixes` how it reaches the trunk, `pull` what draws keys to
-    queries."""
+    """The base of methods that learn prompts.
+
+    A method defines `prompts` (what is learned), `prefixes` (how it reaches the trunk) and `pull` (what draws keys to
+    queries).
+    """
 
     config: PromptConfig
     config_type = PromptConfig
@@ -77,27 +82,30 @@ class Prompt(Learner):
 
     @classmethod
     def presets(cls, stream: dict[str, Any]) -> dict[str, Any]:
-        """A stream's net and learning rate are for a ResNet, its memory is cut as the paper does: 500 to 200, 2,000 to
-        500."""
+        """Give the default options: the stream's, without those for a ResNet, and with the paper's smaller memories.
+
+        A memory of 500 becomes 200, one of 2,000 becomes 500.
+        """
         kept = {name: value for name, value in stream.items() if name not in ("width", "stem")}
         return kept | cls.preset | {"memory": 500 if stream.get("memory", 500) >= 2000 else 200}
 
     def prompts(self, vit: ViT, config: Any) -> nn.Module:
-        """A module with prompts, keys and the counter `usage`, with initial values from torch's generator."""
+        """Make a module of prompts, keys and the counter `usage`, with initial values from torch's global generator."""
         raise NotImplementedError
 
     def prefixes(self, prompts: Any, query: Tensor, rows: Rows) -> dict[int, Tensor]:
-        """Every sample's prefixes, by block."""
+        """Return every sample's prefixes, by block."""
         raise NotImplementedError
 
     def pull(self, prompts: Any, rows: Rows) -> Tensor:
-        """How near queries and keys are, which is to grow; also counts which prompts are chosen."""
+        """Return the similarity of queries and keys, which training increases; also count which prompts are chosen."""
         raise NotImplementedError
 
     # -- Queries -------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def query(self, model: Backbone, first: Tensor) -> Tensor:
+        """Return the queries (B, width) of samples by their first map."""
         return model.trunk(first).pooled
 
     def arrive(self, x: Tensor, y: Tensor) -> Rows:

@@ -35,6 +35,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NetConfig:
+    """Hold the settings of a ResNet."""
+
     net: Literal["resnet18"] = "resnet18"
     """Backbone."""
     width: int = 64
@@ -50,7 +52,7 @@ class NetConfig:
 def build(
     config: NetConfig | ViTConfig, channels: int, classes: int, seed: int, weights: str | None = None
 ) -> Backbone:
-    """The backbone with the given weights or else, as far as they do not say, with the initial ones of this seed."""
+    """Build a backbone with the given weights; what these leave out is drawn by the seed."""
     if isinstance(config, ViTConfig):
         return _vit(config, classes, seed, weights)
     if weights == origin.RANDOM:
@@ -68,19 +70,19 @@ def _vit(config: ViTConfig, classes: int, seed: int, weights: str | None) -> ViT
             "a ViT takes pretrained weights: --weights FILE.safetensors by timm's names, --weights "
             "hf:timm/vit_base_patch16_224.augreg_in21k or, for a quick look, --weights random"
         )
-    found = None if weights == origin.RANDOM else origin.read(origin.locate(weights))
+    tensors = None if weights == origin.RANDOM else origin.read(origin.locate(weights))
     with seeded(seed, "init"):
-        if found is not None:
-            model = vit_like(config, classes, found, weights)
-            origin.fill(model, found, weights)
+        if tensors is not None:
+            model = vit_like(config, classes, tensors, weights)
+            origin.fill(model, tensors, weights)
             return model
-        fresh = random_vit(config, classes).classifier
-    with seeded(0, "random weights"):  # the same for every seed, as those of a file are
+        classifier = random_vit(config, classes).classifier
+    with seeded(0, "random weights"):  # the same for every seed, as the weights of a file are
         model = random_vit(config, classes)
-    model.classifier.load_state_dict(fresh.state_dict())
+    model.classifier.load_state_dict(classifier.state_dict())
     return model
 
 
 def load_weights(model: Backbone, path: Path) -> None:
-    """Fills the backbone from a safetensors file, such as torchvision's; a mismatch names the tensors."""
+    """Load a safetensors file, such as torchvision's, into a backbone; raise BadRequest naming what does not fit."""
     origin.fill(model, origin.read(path), str(path))

@@ -1,10 +1,10 @@
-"""Anybody's model as a backbone for learners, by the names of two of its submodules.
+"""Any model as a backbone for learners, by the names of two of its submodules.
 
     learner = droptop.make_learner("er", stream, model=resnet18(num_classes=10), first="maxpool", last="layer4")
 
-The learner trains this very model, from the weights that it has, and it is the learner's from then on: its mode, too.
-It must give one logit a class and draw nothing at random: what dropout draws is no part of a learner's state, and the
-learner could not resume exactly.
+The learner trains this very model, from the weights that it has, and from then on decides its mode (train or eval).
+The model must give one logit per class and draw nothing at random: what dropout draws is not in the state of a learner,
+which could not resume exactly.
 """
 
 from typing import Any
@@ -19,25 +19,24 @@ from droptop.nets.map_layout import MapLayout
 
 
 class Adapted(Backbone):
+    """A backbone made of a model that has no stem, trunk and head, but a first and a last map at named submodules."""
+
     finer = "let last name an earlier submodule"
 
     def __init__(self, net: nn.Module, first: str, last: str, layout: MapLayout = MapLayout()) -> None:
         super().__init__()
         self.net, self.names, self.layout = net, (first, last), layout
-        self.map_hooks()  # which refuses names that are not there
+        self.map_hooks()  # raises BadRequest for names that do not exist
 
     def map_hooks(self) -> MapHooks:
-        """Made anew for every use: hooks that stayed in a model would not be at home in a copy of it."""
+        """Return new hooks, for one use: hooks that stayed in the model would point to it from a copy of it, too."""
         return MapHooks(self.net, *self.names, self.layout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x)
 
     def changed(self, x: Tensor, change: Change, attention_pass: AttentionNorm | None) -> Tensor:
-        """Return the logits with the first map changed on the way, by hooks: what `stem`, `trunk` and `head` would be.
-
-        Refuses a model in eval mode, in which nothing is dropped.
-        """
+        """Return the logits with the first map changed on its way; raise BadRequest if the model is in eval mode."""
         if not self.net.training:
             raise BadRequest(
                 "the model is in eval mode, in which nothing is dropped: train() it before it learns on, "
@@ -48,7 +47,7 @@ class Adapted(Backbone):
             return self.net(x)
 
     def features(self, x: Tensor) -> Features:
-        """The last map, and its mean over the cells for want of knowing what the head sees."""
+        """Return the last map and its mean over the cells, since what the head sees is not known."""
         map_hooks = self.map_hooks()
         with map_hooks.installed():
             map_hooks.watch(x)
@@ -59,7 +58,10 @@ class Adapted(Backbone):
 def adapt(
     model: nn.Module, first: str | None, last: str | None, layout: MapLayout, shape: tuple[int, int, int], classes: int
 ) -> Backbone:
-    """A model as a backbone for images of a shape; one that has stem, trunk and head is one already."""
+    """Return a model as a backbone for images of a shape; a `Backbone` is one already.
+
+    Raises BadRequest if it does not give one logit per class, or draws at random while it trains.
+    """
     if isinstance(model, Backbone):
         backbone = model
     elif first is None or last is None:
@@ -68,10 +70,10 @@ def adapt(
         )
     else:
         backbone = Adapted(model, first, last, layout)
-    logits, drew = _tried(backbone, shape)
+    logits, drew = _try_out(backbone, shape)
     if not isinstance(logits, Tensor) or logits.shape != (2, classes):
-        found = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
-        raise BadRequest(f"model gives {found} a sample, not {classes} logits, one a class of the stream")
+        given = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
+        raise BadRequest(f"model gives {given} a sample, not {classes} logits, one a class of the stream")
     if drew:
         raise BadRequest(
             "model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
@@ -80,8 +82,8 @@ def adapt(
     return backbone
 
 
-def _tried(model: Backbone, shape: tuple[int, int, int]) -> tuple[Any, bool]:
-    """What two black images give in training mode, and whether that drew anything at random."""
+def _try_out(model: Backbone, shape: tuple[int, int, int]) -> tuple[Any, bool]:
+    """Return what two black images give in training mode, and whether that drew anything at random."""
     x = torch.zeros(2, *shape, device=next((weight.device for weight in model.parameters()), None))
     on_gpu = [x.device] if x.is_cuda else []
 

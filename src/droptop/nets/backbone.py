@@ -1,4 +1,4 @@
-"""What every backbone is: stem -> trunk -> head, with a map to look at on either side of the trunk."""
+"""The base of every backbone: stem -> trunk -> head, with the first map before the trunk and the last map in it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,42 +8,51 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-Change = Callable[[Tensor, Callable[[], Tensor]], Tensor]  # from the first map, and from the last one if asked
-AttentionNorm = Literal["batch", "running"]  # what BatchNorm goes by in the attention pass
+Change = Callable[[Tensor, Callable[[], Tensor]], Tensor]  # gives a changed first map; the last one on demand
+AttentionNorm = Literal["batch", "running"]  # what BatchNorm normalises by in the attention pass
 
 
 class Features(NamedTuple):
+    """Hold what a trunk gives."""
+
     map: Tensor  # B, c', h', w': the last map
     pooled: Tensor  # B, d: what the head sees
 
 
 class Backbone(nn.Module):
-    """`first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits.
-    A trunk may take more than the map, such as a ViT's prefixes, and must do without."""
+    """The base class of backbones.
 
-    finer: ClassVar[str] = "choose a finer --stem"  # what helps where the last map is one cell
+    `first = stem(x)` is a map (B, c, h, w); `trunk(first)` gives `Features`; `head(features)` gives logits. A trunk may
+    take more than the map, such as a ViT's prefixes, but must also work without it.
+    """
+
+    finer: ClassVar[str] = "choose a finer --stem"  # advice where the last map is one cell
 
     own_kernels = False
 
     def use_own_kernels(self, wanted: bool) -> None:
-        """Compute by our own GPU kernels where they can be used, or by torch's: here and in every layer below."""
+        """Compute by our own GPU kernels where possible, or by torch's: here and in every layer below."""
         for module in self.modules():
             if hasattr(module, "own_kernels"):
                 module.own_kernels = wanted  # type: ignore[assignment]
 
     def stem(self, x: Tensor) -> Tensor:
+        """Return the first map (B, c, h, w) of normalised images."""
         raise NotImplementedError
 
     def trunk(self, first: Tensor, *given: Any) -> Features:
+        """Return the last map and the pooled features for a first map."""
         raise NotImplementedError
 
     def head(self, features: Features) -> Tensor:
+        """Return the logits (B, classes)."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.trunk(self.stem(x)))
 
     def features(self, x: Tensor) -> Features:
+        """Return the last map and the pooled features of normalised images."""
         return self.trunk(self.stem(x))
 
     __call__: Callable[..., Any]
@@ -51,7 +60,7 @@ class Backbone(nn.Module):
 
 @contextmanager
 def untracked(model: nn.Module) -> Iterator[None]:
-    """BatchNorm normalises by the batch, as in training, but leaves its running statistics alone."""
+    """Keep BatchNorm's running statistics as they are; in training mode it normalises by the batch all the same."""
     layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
     for layer in layers:
         layer.track_running_stats = False
@@ -64,20 +73,22 @@ def untracked(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode and no gradient, and back."""
+    """Put the model in eval mode, without gradients, and back at the end."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        for module in training:  # not `model.train()`: some may have been told not to
+        for module in training:  # not `model.train()`: some modules may be in eval mode on purpose
             module.training = True
 
 
 def flat_buffers(model: nn.Module) -> list[Tensor]:
-    """Lays the model's buffers one after another and makes them views of that: one tensor a dtype, so that keeping or
-    restoring all of BatchNorm's statistics is one operation and not one a layer."""
+    """Lay out the buffers of a model as views of one tensor per dtype, and return these tensors.
+
+    Saving or restoring all statistics of BatchNorm is then one operation instead of one per layer.
+    """
     flat = []
     for dtype in {buffer.dtype for buffer in model.buffers()}:
         buffers = [buffer for buffer in model.buffers() if buffer.dtype == dtype]
@@ -88,7 +99,9 @@ def flat_buffers(model: nn.Module) -> list[Tensor]:
 
 
 def last_map(model: Backbone, first: Tensor, *given: Any, norm: AttentionNorm = "batch") -> Tensor:
-    """The attention pass: the last map of a batch, without gradient and without a trace in the model; BatchNorm
-    normalises by the batch, or by its running statistics, as in evaluation."""
+    """Run the attention pass: return the last map for a first map, without gradient and without a trace in the model.
+
+    BatchNorm normalises by the batch ("batch") or by its running statistics ("running"), as in evaluation.
+    """
     with torch.no_grad(), untracked(model) if norm == "batch" else evaluating(model):
         return model.trunk(first.detach(), *given).map

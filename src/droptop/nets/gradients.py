@@ -1,7 +1,8 @@
 """Gradients of many groups of samples from one forward and one backward pass.
 
-A layer's gradient is what came in times the gradient of what went out, summed over samples and positions: summed over
-the samples of a group alone it is that group's. BatchNorm must be in eval mode, or no sample has a gradient of its own.
+The gradient of a layer's weights is the input times the gradient of the output, summed over samples and positions;
+summed over the samples of one group only, it is the gradient of that group. BatchNorm must be in eval mode: otherwise
+the loss of a sample depends on the others, and no sample has a gradient of its own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,14 +18,14 @@ from droptop.nets import kernel_choice
 
 
 class RowGroups(NamedTuple):
-    """Rows of a batch that fall into groups of equally many."""
+    """Count rows of a batch that fall into groups of one size."""
 
     groups: int
-    rows: int  # each
+    rows: int  # per group
 
 
 class LayerPass(NamedTuple):
-    """A layer that a batch went through."""
+    """Hold a layer that a batch went through, with its input and the gradient of its output."""
 
     layer: nn.Module
     entered: Tensor
@@ -34,8 +35,10 @@ class LayerPass(NamedTuple):
 def layer_passes(
     model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], overwrites: bool = False
 ) -> list[LayerPass]:
-    """The layers that have weights, in the order in which `x` goes through them, with the gradients of `loss`. A model
-    that `overwrites` what a layer gave (`nn.ReLU(inplace=True)`) is given a copy to write into."""
+    """Return the trained layers in the order in which `x` goes through them, with the gradients of `loss`.
+
+    A model that `overwrites` the output of a layer (`nn.ReLU(inplace=True)`) is given a copy to write into.
+    """
     with watched(model, overwrites) as seen, torch.enable_grad():
         result = loss(model(x))
         gradients = torch.autograd.grad(result, [left for _, _, left in seen])
@@ -44,7 +47,7 @@ def layer_passes(
 
 @contextmanager
 def watched(model: nn.Module, overwrites: bool = False) -> Iterator[list[tuple[nn.Module, Tensor, Tensor]]]:
-    """The layers that are trained, in the order in which they are called, with what enters and what leaves them."""
+    """Record the trained layers in the order in which they are called, with what enters and what leaves them."""
     seen: list[tuple[nn.Module, Tensor, Tensor]] = []
 
     def note(layer: nn.Module, entered: Any, left: Tensor) -> Tensor | None:
@@ -60,14 +63,14 @@ def watched(model: nn.Module, overwrites: bool = False) -> Iterator[list[tuple[n
 
 
 def check_model(model: nn.Module, image: Tensor) -> None:
-    """Refuses a model whose gradients of groups would be wrong, by its layers and by how an image goes through them."""
+    """Raise BadRequest if the gradients of groups would be wrong for the layers of a model or the way it calls them."""
     for name, layer in model.named_modules():
         if is_trained(layer) and not has_gradients_of_groups(layer):
             raise BadRequest(
                 f"--method gss takes a model of plain Conv2d, Linear and BatchNorm2d layers, not {name} "
                 f"({type(layer).__name__})"
             )
-    for rows in (1, 2):  # a layer that has positions in its first dimension may by chance have as many as samples, once
+    for rows in (1, 2):  # twice, since a first dimension of positions may by chance be as long as the batch
         with watched(model) as seen:
             model(image.expand(rows, *image.shape))
         weights = [weight for layer, _, _ in seen for weight in layer._parameters.values() if weight is not None]
@@ -78,12 +81,12 @@ def check_model(model: nn.Module, image: Tensor) -> None:
 
 
 def is_trained(layer: nn.Module) -> bool:
-    """Has it weights of its own that are trained?"""
+    """Return whether the layer itself, not only its children, has weights that are trained."""
     return any(weight is not None and weight.requires_grad for weight in layer._parameters.values())
 
 
 def has_gradients_of_groups(layer: nn.Module) -> bool:
-    """Does `group_gradients` know this kind of layer, if it is trained?"""
+    """Return whether `group_gradients` can handle this layer, all of whose weights must be trained."""
     if not all(weight is None or weight.requires_grad for weight in layer._parameters.values()):
         return False
     if isinstance(layer, nn.Conv2d):
@@ -93,8 +96,9 @@ def has_gradients_of_groups(layer: nn.Module) -> bool:
 
 
 def group_gradients(at: LayerPass, parts: Sequence[RowGroups], own_kernels: bool = False) -> Iterator[Tensor]:
-    """For every weight of a layer the gradient (groups, numbers of the weight) of each group of rows. The order of a
-    kernel's numbers is (o, i, j, c), in which images laid out channels last are copied as they lie.
+    """Yield, for every weight of a layer, its gradient by group of rows (groups, numbers of the weight).
+
+    The numbers of a convolution's kernel are in the order (o, i, j, c), which suits images laid out channels last.
 
     Legend: c channels enter, o leave; i x j the kernel.
     """
@@ -121,16 +125,16 @@ def group_gradients(at: LayerPass, parts: Sequence[RowGroups], own_kernels: bool
 
 
 def positions(x: Tensor) -> Tensor:
-    """Rows, positions, numbers; what has only rows and numbers has one position."""
+    """Return x as rows, positions, numbers; without positions in it, there is one per row."""
     return x[:, None] if x.dim() == 2 else x.flatten(1, -2)
 
 
 def patches(x: Tensor, layer: nn.Conv2d, own_kernels: bool = False) -> Tensor:
-    """What a convolution sees at each position: rows, positions, (i, j, c)."""
+    """Return what a convolution sees at each position: rows, positions, (i, j, c)."""
     assert not isinstance(layer.padding, str)
     if own_kernels and x.is_cuda and (fast := kernel_choice.own_kernels()) is not None:
-        found: Tensor = fast.patches(x, layer.kernel_size, layer.stride, layer.padding)
-        return found
+        result: Tensor = fast.patches(x, layer.kernel_size, layer.stride, layer.padding)
+        return result
     top, side = layer.padding
     padded = F.pad(x, (side, side, top, top)) if top or side else x
     cut = padded.unfold(2, layer.kernel_size[0], layer.stride[0]).unfold(3, layer.kernel_size[1], layer.stride[1])
@@ -138,7 +142,7 @@ def patches(x: Tensor, layer: nn.Conv2d, own_kernels: bool = False) -> Tensor:
 
 
 def grouped_products(left: Tensor, entered: Tensor, parts: Sequence[RowGroups]) -> Tensor:
-    """Of rows x positions x o and rows x positions x e the products (groups, o * e), summed over rows and positions."""
+    """Return the products (groups, o * e) of (rows, positions, o) and (rows, positions, e), summed by group."""
     groups = [part.groups for part in parts]
     out = left.new_empty(sum(groups), left.shape[2], entered.shape[2])
     rows = [part.groups * part.rows for part in parts]
@@ -148,12 +152,13 @@ def grouped_products(left: Tensor, entered: Tensor, parts: Sequence[RowGroups]) 
 
 
 def grouped_sums(values: Tensor, parts: Sequence[RowGroups]) -> Tensor:
-    rows = values.split([part.groups * part.rows for part in parts])
-    return torch.cat([own.unflatten(0, (part.groups, part.rows)).sum(1) for part, own in zip(parts, rows)])
+    """Return the sums of rows within each group (groups, ...)."""
+    split = values.split([part.groups * part.rows for part in parts])
+    return torch.cat([rows.unflatten(0, (part.groups, part.rows)).sum(1) for part, rows in zip(parts, split)])
 
 
 def gram(vectors: Tensor) -> Tensor:
-    """Their products with one another, in float32."""
+    """Return the inner products of all pairs of vectors, in float32."""
     if vectors.is_cuda and vectors.dtype != torch.float32:
         return torch.mm(vectors, vectors.T, out_dtype=torch.float32)
     return vectors.float() @ vectors.float().T

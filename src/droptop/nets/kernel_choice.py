@@ -1,7 +1,7 @@
-"""Our own GPU kernels or torch's: a switch of every backbone and of its layers that have both.
+"""The choice between our own GPU kernels and torch's; `Backbone.use_own_kernels` switches the layers that have both.
 
-Our kernels take less of a GPU's time than torch's, but more of Python's to be launched, so that they pay where steps
-are captured and replayed. `training/` switches them on; in a loop of one's own they are off.
+Our kernels take less time on the GPU than torch's, but launching them from Python takes more, so that they pay where
+steps are captured and replayed. `training/` switches them on; in a user's own loop they are off.
 """
 
 import warnings
@@ -17,7 +17,7 @@ def own_kernels() -> Any:
     try:
         from droptop.nets import kernels
 
-        kernels.patches(torch.zeros(1, 1, 1, 1, device="cuda"), (1, 1), (1, 1), (0, 0))  # wants a C compiler
+        kernels.patches(torch.zeros(1, 1, 1, 1, device="cuda"), (1, 1), (1, 1), (0, 0))  # needs a C compiler
     except Exception as error:
         warnings.warn(f"torch's own kernels are used, since Triton does not work here: {error}", stacklevel=2)
         return None

@@ -5,7 +5,8 @@ torch has a kernel each for statistics, their update, normalising, adding and Re
 take as long as the convolutions. Here a map is read twice forward (moments, then everything else) and twice back.
 
 A map is a matrix of rows (samples and positions) by channels, as it lies in memory, channels last. Sums over its rows
-are made in parts, one a program; the program that ends last adds the parts up, always in the same order.
+are made in parts, one per program; the program that ends last adds the parts up, always in the same order. (The file is
+long because ruff writes one argument of a kernel per line.)
 """
 
 # Legend: x what is normalised, y what comes out, g the gradient of y where ReLU let it through, else 0.
@@ -18,18 +19,18 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-TILE = 4096  # numbers of a tile
-WIDEST = 64  # channels of a tile
-MOST = 128  # parts of a sum
+TILE = 4096  # numbers per tile
+WIDEST = 64  # most channels per tile
+MOST = 128  # most parts per sum
 WARPS = 4
 MOST_CHANNELS = 2**16
 
-_COUNTERS: dict[tuple[torch.device, int], Tensor] = {}  # by CUDA stream: how many parts are there, a block of channels
+_COUNTERS: dict[tuple[torch.device, int], Tensor] = {}  # by CUDA stream: parts finished so far, per block of channels
 
 
 @triton.jit
 def _last_one(partial, counter, first, second, c, channels, parts):
-    """Leaves this program's part of two sums; is it the last of those that sum the same channels?"""
+    """Store this program's part of two sums; return whether it is the last program that sums these channels."""
     at = partial + tl.program_id(1) * 2 * channels + c
     tl.store(at, tl.sum(first, 0), mask=c < channels)
     tl.store(at + channels, tl.sum(second, 0), mask=c < channels)
@@ -39,11 +40,11 @@ def _last_one(partial, counter, first, second, c, channels, parts):
 
 @triton.jit
 def _total(partial, which, c, channels, parts, MOST: tl.constexpr):
-    """All parts of one of two sums, added up; past the first cache, which other programs' stores do not reach."""
+    """Add up all parts of one of two sums, read past the first cache, which other programs' stores do not reach."""
     k = tl.arange(0, MOST)[:, None]
     at = partial + (2 * k + which) * channels + c[None, :]
-    there = (k < parts) & (c < channels)[None, :]
-    return tl.sum(tl.load(at, mask=there, other=0, cache_modifier=".cg"), 0)
+    mask = (k < parts) & (c < channels)[None, :]
+    return tl.sum(tl.load(at, mask=mask, other=0, cache_modifier=".cg"), 0)
 
 
 @triton.jit
@@ -66,33 +67,33 @@ def _moments(
     CHANNELS: tl.constexpr,
     MOST: tl.constexpr,
 ):
-    """Mean and 1 / standard deviation of every channel; moves the running ones along."""
+    """Compute mean and 1 / standard deviation of every channel, and update the running statistics."""
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    own = c < channels
+    valid = c < channels
     # Relative to the first row, so that the difference of two large numbers is never taken.
-    origin = tl.load(x + c, mask=own, other=0).to(tl.float32)
+    origin = tl.load(x + c, mask=valid, other=0).to(tl.float32)
     sums, squares = tl.zeros((ROWS, CHANNELS), tl.float32), tl.zeros((ROWS, CHANNELS), tl.float32)
     first = tl.program_id(1) * part
     last = tl.minimum(first + part, rows)
     for start in range(first, last, ROWS):
         r = start + tl.arange(0, ROWS)
-        there = (r < last)[:, None] & own[None, :]
-        value = tl.load(x + r.to(tl.int64)[:, None] * channels + c[None, :], mask=there, other=0).to(tl.float32)
-        value = tl.where(there, value - origin[None, :], 0)
+        mask = (r < last)[:, None] & valid[None, :]
+        value = tl.load(x + r.to(tl.int64)[:, None] * channels + c[None, :], mask=mask, other=0).to(tl.float32)
+        value = tl.where(mask, value - origin[None, :], 0)
         sums += value
         squares += value * value
     if _last_one(partial, counter, sums, squares, c, channels, parts):
         offset = _total(partial, 0, c, channels, parts, MOST) / rows
         square = _total(partial, 1, c, channels, parts, MOST) / rows
         center, variance = origin + offset, tl.maximum(square - offset * offset, 0)
-        tl.store(mean + c, center, mask=own)
-        tl.store(scale + c, 1 / tl.sqrt(variance + eps), mask=own)
+        tl.store(mean + c, center, mask=valid)
+        tl.store(scale + c, 1 / tl.sqrt(variance + eps), mask=valid)
         if TRACK:
             unbiased = variance * (rows / (rows - 1))
-            before = tl.load(running_mean + c, mask=own)
-            tl.store(running_mean + c, before + momentum * (center - before), mask=own)
-            before = tl.load(running_var + c, mask=own)
-            tl.store(running_var + c, before + momentum * (unbiased - before), mask=own)
+            before = tl.load(running_mean + c, mask=valid)
+            tl.store(running_mean + c, before + momentum * (center - before), mask=valid)
+            before = tl.load(running_var + c, mask=valid)
+            tl.store(running_var + c, before + momentum * (unbiased - before), mask=valid)
         tl.store(counter + tl.program_id(0), 0)
 
 
@@ -114,32 +115,31 @@ def _normalise(
     ROWS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """y = relu((x - mean) * scale * weight + bias + add); unless by the batch, `scale` is given as a variance."""
+    """Compute y = relu((x - mean) * scale * weight + bias + add); without BATCH, `scale` is a variance."""
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    own = c < channels
-    there = (r < rows)[:, None] & own[None, :]
+    valid = c < channels
+    mask = (r < rows)[:, None] & valid[None, :]
     at = r.to(tl.int64)[:, None] * channels + c[None, :]
-    inverse = tl.load(scale + c, mask=own, other=1)
+    inverse = tl.load(scale + c, mask=valid, other=1)
     if not BATCH:
         inverse = 1 / tl.sqrt(inverse + eps)
-    slope = inverse * tl.load(weight + c, mask=own, other=0)
-    level = tl.load(bias + c, mask=own, other=0) - tl.load(mean + c, mask=own, other=0) * slope
-    value = tl.load(x + at, mask=there, other=0).to(tl.float32) * slope[None, :] + level[None, :]
+    slope = inverse * tl.load(weight + c, mask=valid, other=0)
+    level = tl.load(bias + c, mask=valid, other=0) - tl.load(mean + c, mask=valid, other=0) * slope
+    value = tl.load(x + at, mask=mask, other=0).to(tl.float32) * slope[None, :] + level[None, :]
     if ADD:
-        value += tl.load(add + at, mask=there, other=0).to(tl.float32)
+        value += tl.load(add + at, mask=mask, other=0).to(tl.float32)
     if RELU:
         value = tl.where(value < 0, 0, value)  # NaN stays NaN
-    tl.store(y + at, value.to(y.dtype.element_ty), mask=there)
+    tl.store(y + at, value.to(y.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def _through(g, value, y, at, there, slope, level, RELU: tl.constexpr, ADD: tl.constexpr):
-    """The gradient where ReLU let something through: seen by what came out or, if nothing was added, by what went
-    in."""
+def _through(g, value, y, at, mask, slope, level, RELU: tl.constexpr, ADD: tl.constexpr):
+    """Return the gradient where ReLU was positive, judged by its output or, if nothing was added, by its input."""
     if RELU:
         if ADD:
-            g = tl.where(tl.load(y + at, mask=there, other=0).to(tl.float32) > 0, g, 0)
+            g = tl.where(tl.load(y + at, mask=mask, other=0).to(tl.float32) > 0, g, 0)
         else:
             g = tl.where(value * slope[None, :] + level[None, :] > 0, g, 0)
     return g
@@ -169,29 +169,29 @@ def _sums(
     CHANNELS: tl.constexpr,
     MOST: tl.constexpr,
 ):
-    """The gradients of weight and bias; with an addend also its own, g, which the next kernel then reads."""
+    """Compute the gradients of weight and bias; with an addend also its gradient, g, which the next kernel reads."""
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    own = c < channels
-    center, inverse = tl.load(mean + c, mask=own, other=0), tl.load(scale + c, mask=own, other=0)
-    slope = inverse * tl.load(weight + c, mask=own, other=0)
-    level = tl.load(bias + c, mask=own, other=0) - center * slope
+    valid = c < channels
+    center, inverse = tl.load(mean + c, mask=valid, other=0), tl.load(scale + c, mask=valid, other=0)
+    slope = inverse * tl.load(weight + c, mask=valid, other=0)
+    level = tl.load(bias + c, mask=valid, other=0) - center * slope
     sums, products = tl.zeros((ROWS, CHANNELS), tl.float32), tl.zeros((ROWS, CHANNELS), tl.float32)
     first = tl.program_id(1) * part
     last = tl.minimum(first + part, rows)
     for start in range(first, last, ROWS):
         r = start + tl.arange(0, ROWS)
-        there = (r < last)[:, None] & own[None, :]
+        mask = (r < last)[:, None] & valid[None, :]
         at = r.to(tl.int64)[:, None] * channels + c[None, :]
-        value = tl.load(x + at, mask=there, other=0).to(tl.float32)
-        g = tl.load(gradient + at, mask=there, other=0).to(tl.float32)
-        g = _through(g, value, y, at, there, slope, level, RELU, ADD)
+        value = tl.load(x + at, mask=mask, other=0).to(tl.float32)
+        g = tl.load(gradient + at, mask=mask, other=0).to(tl.float32)
+        g = _through(g, value, y, at, mask, slope, level, RELU, ADD)
         if ADD:
-            tl.store(passed + at, g.to(passed.dtype.element_ty), mask=there)
+            tl.store(passed + at, g.to(passed.dtype.element_ty), mask=mask)
         sums += g
         products += g * (value - center[None, :])
     if _last_one(partial, counter, sums, products, c, channels, parts):
-        tl.store(of_bias + c, _total(partial, 0, c, channels, parts, MOST), mask=own)
-        tl.store(of_weight + c, _total(partial, 1, c, channels, parts, MOST) * inverse, mask=own)
+        tl.store(of_bias + c, _total(partial, 0, c, channels, parts, MOST), mask=valid)
+        tl.store(of_weight + c, _total(partial, 1, c, channels, parts, MOST) * inverse, mask=valid)
         tl.store(counter + tl.program_id(0), 0)
 
 
@@ -213,29 +213,29 @@ def _back(
     ROWS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """The gradient of x. By the batch's own statistics, which depend on x as well:
+    """Compute the gradient of x; with BATCH the statistics depend on x as well.
 
     of_x = scale * weight * (g - mean of g - normalised x * mean of (g * normalised x))
     """
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    own = c < channels
-    there = (r < rows)[:, None] & own[None, :]
+    valid = c < channels
+    mask = (r < rows)[:, None] & valid[None, :]
     at = r.to(tl.int64)[:, None] * channels + c[None, :]
-    center, inverse = tl.load(mean + c, mask=own, other=0), tl.load(scale + c, mask=own, other=0)
-    slope = inverse * tl.load(weight + c, mask=own, other=0)
-    level = tl.load(bias + c, mask=own, other=0) - center * slope
-    value = tl.load(x + at, mask=there, other=0).to(tl.float32)
-    g = tl.load(gradient + at, mask=there, other=0).to(tl.float32)
-    g = _through(g, value, x, at, there, slope, level, RELU, False)
+    center, inverse = tl.load(mean + c, mask=valid, other=0), tl.load(scale + c, mask=valid, other=0)
+    slope = inverse * tl.load(weight + c, mask=valid, other=0)
+    level = tl.load(bias + c, mask=valid, other=0) - center * slope
+    value = tl.load(x + at, mask=mask, other=0).to(tl.float32)
+    g = tl.load(gradient + at, mask=mask, other=0).to(tl.float32)
+    g = _through(g, value, x, at, mask, slope, level, RELU, False)
     if BATCH:
-        along = tl.load(of_weight + c, mask=own, other=0) / rows * inverse
-        g -= tl.load(of_bias + c, mask=own, other=0)[None, :] / rows + (value - center[None, :]) * along[None, :]
-    tl.store(of_x + at, (slope[None, :] * g).to(of_x.dtype.element_ty), mask=there)
+        along = tl.load(of_weight + c, mask=valid, other=0) / rows * inverse
+        g -= tl.load(of_bias + c, mask=valid, other=0)[None, :] / rows + (value - center[None, :]) * along[None, :]
+    tl.store(of_x + at, (slope[None, :] * g).to(of_x.dtype.element_ty), mask=mask)
 
 
 class Plan:
-    """How a map is cut into tiles and sums into parts."""
+    """Cut a map into tiles, and sums over its rows into parts."""
 
     def __init__(self, x: Tensor) -> None:
         self.channels = x.shape[1]
@@ -249,7 +249,7 @@ class Plan:
         self.options: dict[str, Any] = {"ROWS": tall, "CHANNELS": wide, "num_warps": WARPS}
 
     def scratch(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Room for the parts of two sums, and the counters of who is done, which every kernel leaves at zero."""
+        """Return memory for the parts of two sums, and counters of finished parts, which each kernel leaves at zero."""
         stream = torch.cuda.current_stream(x.device).stream_id if x.is_cuda else 0
         if (x.device, stream) not in _COUNTERS:
             _COUNTERS[x.device, stream] = torch.zeros(MOST_CHANNELS // WIDEST, dtype=torch.int32, device=x.device)
@@ -257,7 +257,7 @@ class Plan:
 
 
 class NormAddReLU(torch.autograd.Function):
-    """relu(norm(x) + add), of which both the addend and ReLU may be left out."""
+    """Compute relu(norm(x) + add); the addend and ReLU are optional."""
 
     @staticmethod
     def forward(
@@ -378,7 +378,7 @@ def _patches(
     width,
     high,
     wide,
-    taps,
+    offsets,
     across,
     down,
     along,
@@ -387,30 +387,30 @@ def _patches(
     ROWS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """One number of the kernel, for a tile of positions and channels."""
+    """Copy what one number of the kernel sees, for a tile of positions and channels."""
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    tap, position = tl.program_id(2), r % (high * wide)
-    v = position // wide * down + tap // across - top
-    u = position % wide * along + tap % across - side
-    there = (r < rows)[:, None] & (c < channels)[None, :]
-    inside = there & ((v >= 0) & (v < height) & (u >= 0) & (u < width))[:, None]
+    offset, position = tl.program_id(2), r % (high * wide)
+    v = position // wide * down + offset // across - top
+    u = position % wide * along + offset % across - side
+    valid = (r < rows)[:, None] & (c < channels)[None, :]
+    inside = valid & ((v >= 0) & (v < height) & (u >= 0) & (u < width))[:, None]
     pixel = (r // (high * wide)).to(tl.int64) * height * width + v * width + u
     value = tl.load(x + pixel[:, None] * channels + c[None, :], mask=inside, other=0)
-    tl.store(out + (r.to(tl.int64) * taps + tap)[:, None] * channels + c[None, :], value, mask=there)
+    tl.store(out + (r.to(tl.int64) * offsets + offset)[:, None] * channels + c[None, :], value, mask=valid)
 
 
 def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...]) -> Tensor:
-    """Rows, positions, (i, j, c): what a kernel of i x j sees of c channels at each position."""
+    """Return rows, positions, (i, j, c): what a kernel of i x j sees of c channels at each position."""
     x = x.contiguous(memory_format=torch.channels_last)
     samples, channels, height, width = x.shape
     high, across = (
         ((size + 2 * pad - side) // step + 1) for size, pad, side, step in zip((height, width), padding, kernel, stride)
     )
-    rows, taps, wide = samples * high * across, kernel[0] * kernel[1], min(WIDEST, triton.next_power_of_2(channels))
-    out = x.new_empty(samples, high * across, taps * channels)
+    rows, offsets, wide = samples * high * across, kernel[0] * kernel[1], min(WIDEST, triton.next_power_of_2(channels))
+    out = x.new_empty(samples, high * across, offsets * channels)
     with torch.cuda.device_of(x):
-        _patches[triton.cdiv(rows, TILE // wide), triton.cdiv(channels, wide), taps](
+        _patches[triton.cdiv(rows, TILE // wide), triton.cdiv(channels, wide), offsets](
             x,
             out,
             rows,
@@ -419,7 +419,7 @@ def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding
             width,
             high,
             across,
-            taps,
+            offsets,
             kernel[1],
             *stride,
             *padding,

@@ -1,9 +1,11 @@
-"""Maps as models have them, seen as (B, c, h, w): images, images with channels last, or rows of tokens.
+"""The layouts of maps in different models, each seen as (B, c, h, w).
 
-(B, c, h, w)    a ResNet, a ConvNeXt; seen as it is
-(B, h, w, c)    a Swin; where images are square and the first two are equal but differ from the third, or where told
-(B, n, c)       a ViT; the last h * w tokens are the map, a square unless told, and those in front of them (a class
-                token, registers) are no part of it
+    (B, c, h, w)    a ResNet, a ConvNeXt: as it is
+    (B, h, w, c)    a Swin: with channels_last=True, or where images are square, h = w and h differs from c
+    (B, n, c)       a ViT: the last h * w tokens are the map, a square unless `grid` is given; the tokens before them (a
+                    class token, registers) are no part of it
+
+`MapLayout.map_in` finds the map in the output of a submodule.
 """
 
 from collections.abc import Callable
@@ -19,14 +21,17 @@ from droptop.errors import BadRequest
 
 @dataclass(frozen=True)
 class MapLayout:
-    """What cannot be seen by the shape alone."""
+    """Hold what the shape of a map does not tell."""
 
     grid: tuple[int, int] | None = None  # rows and columns of the tokens
     channels_last: bool | None = None  # of maps with four dimensions
 
     def map_in(self, output: Tensor, name: str, square: bool | None) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The map in what a submodule gave for images that are square or not, and how to put another one in its
-        place."""
+        """Return the map in the output of a submodule, and a function that puts another map in its place.
+
+        `square` says whether the images are square; None where that is not known. Raises BadRequest where the layout
+        does not follow from the shape.
+        """
         if output.dim() == 4:
             last = self.channels_last
             if last is None and output.shape[1] == output.shape[2] != output.shape[3]:
@@ -35,7 +40,7 @@ class MapLayout:
                         f"{name!r} gives {tuple(output.shape)}: is that (B, c, h, w) or (B, h, w, c)? Say "
                         "channels_last=False or True"
                     )
-                last = square  # then maps are square too, and cannot be the last two
+                last = square  # square images have square maps: h and w cannot be the last two dimensions
             return (output.movedim(3, 1), lambda map: map.movedim(1, 3)) if last else (output, lambda map: map)
         if output.dim() != 3:
             raise BadRequest(
@@ -57,12 +62,12 @@ class MapLayout:
         return output[:, extra:].transpose(1, 2).unflatten(2, (rows, columns)), back
 
     def like(self, first: Tensor) -> "MapLayout":
-        """That of the last map, whose tokens lie as the cells of the first one do."""
+        """Return the layout of the last map, whose tokens lie as the cells of this first map."""
         return replace(self, grid=(first.shape[2], first.shape[3]))
 
 
 def tensor_of(output: Any, name: str) -> Tensor:
-    """What a submodule gave, or the first part of it."""
+    """Return the output of a submodule or, of a tuple, its first part; raise BadRequest if that is no tensor."""
     tensor = output[0] if isinstance(output, tuple) and output else output
     if not isinstance(tensor, Tensor):
         raise BadRequest(f"{name!r} gives a {type(output).__name__}, not a tensor")
@@ -70,5 +75,5 @@ def tensor_of(output: Any, name: str) -> Tensor:
 
 
 def with_tensor(output: Any, tensor: Tensor) -> Any:
-    """The same with another tensor in that place."""
+    """Return the output of a submodule with another tensor in the place where `tensor_of` reads it."""
     return (tensor, *output[1:]) if isinstance(output, tuple) else tensor

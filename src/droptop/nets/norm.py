@@ -1,4 +1,4 @@
-"""BatchNorm with what follows it in a ResNet: an addend and ReLU, in one go where our own kernels are asked for."""
+"""BatchNorm with what follows it in a ResNet, an addition and ReLU: one kernel where our own are switched on."""
 
 import torch
 import torch.nn.functional as F
@@ -8,19 +8,19 @@ from droptop.nets.kernel_choice import own_kernels
 
 
 class Norm(nn.BatchNorm2d):
-    """torch's BatchNorm2d; its parameters and buffers have the same names."""
+    """BatchNorm2d with torch's names for parameters and buffers, which can add and apply ReLU in the same kernel."""
 
     own_kernels = False  # `Backbone.use_own_kernels` switches them on
 
     def __init__(self, channels: int) -> None:
         super().__init__(channels)
-        self.num_batches_tracked = None  # only a momentum of None reads it, and it costs a kernel a layer
+        self.num_batches_tracked = None  # only a momentum of None reads it, and counting costs a kernel per layer
 
     def forward(self, x: Tensor) -> Tensor:
         return self.fused(x) if self.fuses(x) else super().forward(x)
 
     def relu(self, x: Tensor, add: Tensor | None = None) -> Tensor:
-        """relu(norm(x) + add)"""
+        """Return relu(norm(x) + add)."""
         if self.fuses(x) and not self.hooked:
             return self.fused(x, add, relu=True)
         y = self(x)
@@ -28,11 +28,11 @@ class Norm(nn.BatchNorm2d):
 
     @property
     def hooked(self) -> bool:
-        """Does somebody want to see what the layer is given or gives, and not what follows?"""
+        """Return whether the layer has hooks, which must see its own input and output."""
         return bool(self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks)
 
     def fuses(self, x: Tensor) -> bool:
-        """Are the kernels wanted, and can they do it?"""
+        """Return whether our own kernels are switched on and can take x."""
         if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
             return False
         return (
@@ -45,6 +45,7 @@ class Norm(nn.BatchNorm2d):
         )
 
     def fused(self, x: Tensor, add: Tensor | None = None, relu: bool = False) -> Tensor:
+        """Compute norm(x), with an addend and ReLU on demand, by our own kernels."""
         from droptop.nets.kernels import NormAddReLU
 
         if add is not None:

@@ -1,11 +1,15 @@
-"""What a backbone is computed in, whatever its weights are kept in: float32, TF32 products, or bfloat16.
+"""The precision that a backbone computes in; its weights are float32 in any case.
 
     fp32   exact products
     tf32   products of inputs rounded to 10 bits on the GPU's matrix units, sums in float32
-    bf16   autocast: convolutions and products in bfloat16, statistics, losses and weights in float32
+    bf16   autocast: convolutions and products in bfloat16; statistics, losses and weights in float32
 
-Autocast alone casts every weight by itself, forward and back, some fifty kernels of a few microseconds a step. Here
+Autocast alone casts every weight separately, forward and back: some fifty kernels of a few microseconds per step. Here
 the weights of a part (stem, trunk, head) are cast together, in one multi-tensor kernel each way.
+
+`compute_in` sets functions of the instance in front of its methods: a module around the backbone would rename every
+tensor of its state_dict, and a table of functions in the base class would make every backbone, also a user's, define
+its parts under other names.
 """
 
 from collections.abc import Callable
@@ -21,7 +25,7 @@ PARTS = ("stem", "trunk", "head")
 
 
 class _CastAll(torch.autograd.Function):
-    """Weights in bfloat16, and their gradients back in float32."""
+    """Cast weights to bfloat16, and their gradients back to float32."""
 
     @staticmethod
     def forward(_: Any, *weights: Tensor) -> tuple[Tensor, ...]:
@@ -39,9 +43,12 @@ def _cast(tensors: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor, ...]
 
 
 def compute_in(model: Backbone, shape: tuple[int, int, int], precision: Precision, compiled: bool = False) -> None:
-    """Makes the parts of a backbone for images of this shape compute in a precision, and through `torch.compile`."""
+    """Make the parts of a backbone compute in a precision and, if `compiled`, through `torch.compile`.
+
+    `shape` is that of the images it will be given.
+    """
     device = next(model.parameters()).device
-    if device.type == "cuda":  # the switch is the process's own
+    if device.type == "cuda":  # these switches are global to the process
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     if precision != "bf16" and not compiled:
         return
@@ -52,11 +59,11 @@ def compute_in(model: Backbone, shape: tuple[int, int, int], precision: Precisio
             function = _compiled(model, part)
         if precision == "bf16":
             function = _lowered(function, layers[part], device.type)
-        vars(model)[part] = function  # in front of the method or layer of that name
+        vars(model)[part] = function  # found before the method; setattr refuses a ViT's "head", also a layer
 
 
 def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Conv2d | nn.Linear]]:
-    """The convolutions and linear layers that each part calls."""
+    """Return the convolutions and linear layers that each part calls, by running it on x."""
     called: dict[str, list[nn.Conv2d | nn.Linear]] = {part: [] for part in PARTS}
     for part in PARTS:
         hooks = [
@@ -72,11 +79,13 @@ def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Conv2d | nn.Linear]
 
 
 def _lowered(function: Callable[..., Any], layers: list[nn.Conv2d | nn.Linear], device: str) -> Callable[..., Any]:
-    """A part with its layers' weights and biases swapped for bfloat16 ones while it runs, and results to reckon with in
-    float32. Those that are not trained are cast once and for all."""
-    found = [(layer._parameters, name, weight) for layer in layers for name, weight in layer._parameters.items()]
-    places = [(held, name) for held, name, weight in found if weight is not None]
-    weights = tuple(weight for _, _, weight in found if weight is not None)
+    """Return a part that runs with its layers' weights in bfloat16, and gives pooled features and logits in float32.
+
+    Layers of which nothing is trained are cast once, here.
+    """
+    parameters = [(layer._parameters, name, weight) for layer in layers for name, weight in layer._parameters.items()]
+    places = [(held, name) for held, name, weight in parameters if weight is not None]
+    weights = tuple(weight for _, _, weight in parameters if weight is not None)
     frozen = None if any(weight.requires_grad for weight in weights) else _cast(weights, torch.bfloat16)
 
     def run(*args: Any) -> Any:
@@ -96,11 +105,13 @@ def _lowered(function: Callable[..., Any], layers: list[nn.Conv2d | nn.Linear], 
     return run
 
 
-_COMPILED: dict[tuple[type, str], Callable[..., Any]] = {}  # one for all models of a kind: weights are its arguments
+_COMPILED: dict[
+    tuple[type, str], Callable[..., Any]
+] = {}  # one per class of models: weights are arguments of compiled code
 
 
 def _compiled(model: Backbone, part: str) -> Callable[..., Any]:
-    kind = type(model)
-    if (kind, part) not in _COMPILED:
-        _COMPILED[kind, part] = torch.compile(getattr(kind, part), dynamic=False)
-    return lambda *args: _COMPILED[kind, part](model, *args)
+    cls = type(model)
+    if (cls, part) not in _COMPILED:
+        _COMPILED[cls, part] = torch.compile(getattr(cls, part), dynamic=False)
+    return lambda *args: _COMPILED[cls, part](model, *args)

@@ -20,6 +20,8 @@ Stem = Literal["3x3", "3x3/2", "7x7/2", "7x7/2-pool"]
 
 
 class Block(nn.Module):
+    """Two 3 x 3 convolutions with a shortcut around them."""
+
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
@@ -36,7 +38,7 @@ class Block(nn.Module):
 
 
 class ResNet18(Backbone):
-    """Parameters are named as torchvision and timm name them."""
+    """ResNet-18 with torchvision's and timm's names for its parameters."""
 
     def __init__(self, channels: int, classes: int, width: int = 64, stem: Stem = "3x3") -> None:
         super().__init__()

@@ -5,8 +5,8 @@
             patch tokens before that norm
     head    a linear layer on the class token
 
-A block attends to a sample's own prefixes as well, where it is given some: keys and values in front of its own, as in
-prefix tuning (Li and Liang, 2021). Patch, width, depth and image size are whatever the weights' shapes say.
+A block may be given prefixes for each sample: keys and values that its attention sees in front of those of the tokens,
+as in prefix tuning (Li and Liang, 2021). Patch, width, depth and image size follow from the shapes of the weights.
 """
 
 from collections.abc import Mapping
@@ -23,25 +23,27 @@ from droptop.nets.backbone import Backbone, Features
 # Legend: B samples, n tokens (the class token first), d = width, e = d / heads, l prefixes.
 Prefixes = Mapping[int, Tensor]  # by block, counted from 0: 2 (keys, values), B, heads, l, e
 
-SMALL = {"patch": 8, "width": 64, "depth": 6, "input_size": 64}  # what random weights make, unless told
+SMALL = {"patch": 8, "width": 64, "depth": 6, "input_size": 64}  # the net that random weights make by default
 
 
 @dataclass(frozen=True)
 class ViTConfig:
+    """Hold the settings of a ViT; None takes what the weights have."""
+
     net: Literal["vit"] = "vit"
     """Backbone."""
     patch: int | None = None
-    """Pixels a side of a patch; the weights' own (8 where they are random)."""
+    """Pixels per side of a patch; by default that of the weights (8 where they are random)."""
     width: int | None = None
-    """Numbers a token has; the weights' own (64)."""
+    """Numbers per token; by default that of the weights (64 where they are random)."""
     depth: int | None = None
-    """Blocks; the weights' own (6)."""
+    """Blocks; by default those of the weights (6 where they are random)."""
     heads: int | None = None
-    """Attention heads a block; width / 64 unless told."""
+    """Attention heads per block; by default width / 64."""
     input_size: int | None = None
-    """Pixels a side that images are resized to; the weights' own (64). Positions are resampled to it."""
+    """Pixels per side that images are resized to, and positions resampled for; by default that of the weights (64)."""
     pixel_mean: float = 0.5
-    """Mean by which pixels in [0, 1] are normalised, as when the weights were trained."""
+    """Mean by which pixels in [0, 1] are normalised, as in the training of the weights."""
     pixel_std: float = 0.5
     """Standard deviation by which they are normalised."""
 
@@ -54,6 +56,8 @@ class ViTConfig:
 
 
 class Attention(nn.Module):
+    """Multi-head self-attention, with optional prefixes."""
+
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
@@ -66,11 +70,13 @@ class Attention(nn.Module):
             for part in self.qkv(x).chunk(3, 2)
         )
         if prefix is not None:
-            key, value = (torch.cat([more.to(own.dtype), own], 2) for more, own in zip(prefix, (key, value)))
+            key, value = (torch.cat([extra.to(part.dtype), part], 2) for extra, part in zip(prefix, (key, value)))
         return self.proj(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
 
 
 class MLP(nn.Module):
+    """Two linear layers with GELU between them."""
+
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.fc1 = nn.Linear(width, hidden)
@@ -81,6 +87,8 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
+    """Attention and MLP, each behind a norm and with a shortcut around it."""
+
     def __init__(self, width: int, heads: int, hidden: int) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width, eps=1e-6)
@@ -94,6 +102,8 @@ class Block(nn.Module):
 
 
 class ViT(Backbone):
+    """A vision transformer with timm's names for its parameters."""
+
     def __init__(
         self, classes: int, patch: int, width: int, depth: int, heads: int, input_size: int, hidden: int | None = None
     ) -> None:
@@ -104,7 +114,7 @@ class ViT(Backbone):
         self.pos_embed = nn.Parameter(torch.randn(1, 1 + (input_size // patch) ** 2, width) * 0.02)
         self.blocks = nn.ModuleList(Block(width, heads, hidden or 4 * width) for _ in range(depth))
         self.norm = nn.LayerNorm(width, eps=1e-6)
-        self._modules["head"] = nn.Linear(width, classes)  # `classifier`, below
+        self._modules["head"] = nn.Linear(width, classes)  # timm's name; see `classifier`
 
     def stem(self, x: Tensor) -> Tensor:
         size = (self.input_size, self.input_size)
@@ -124,14 +134,14 @@ class ViT(Backbone):
 
     @property
     def classifier(self) -> nn.Linear:
-        """The layer whose weights are named `head`, as timm names them; `self.head` is what applies it."""
+        """Return the layer that timm names `head`; `self.head` is the method that applies it."""
         layer = self._modules["head"]
         assert isinstance(layer, nn.Linear)
         return layer
 
 
 def resample_positions(positions: Tensor, grid: int) -> Tensor:
-    """Position embeddings (1, 1 + g * g, d) for a grid of another size; the class token's stays as it is."""
+    """Resample position embeddings (1, 1 + g * g, d) to a grid of another size; that of the class token stays."""
     token, patches = positions[:, :1], positions[:, 1:]
     old = round(patches.shape[1] ** 0.5)
     if old == grid:
@@ -142,33 +152,37 @@ def resample_positions(positions: Tensor, grid: int) -> Tensor:
 
 
 def random_vit(config: ViTConfig, classes: int) -> ViT:
-    """A small one with weights of nobody's making."""
+    """Return a small ViT with random weights."""
     shape = {name: getattr(config, name) or value for name, value in SMALL.items()}
     return _checked(config, classes, shape, None)
 
 
-def vit_like(config: ViTConfig, classes: int, found: dict[str, Tensor], name: str) -> ViT:
-    """An empty one of the shape that these weights have. Positions among them are resampled to the image size."""
+def vit_like(config: ViTConfig, classes: int, weights: dict[str, Tensor], name: str) -> ViT:
+    """Return a new ViT of the shape that these weights have, and resample the positions among them to the image size.
+
+    Raises BadRequest if the weights are not those of a ViT, or the settings ask for another shape. `name` is what the
+    user calls the weights.
+    """
     needed = ("cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.mlp.fc1.weight")
-    if missing := [tensor for tensor in needed if tensor not in found]:
+    if missing := [tensor for tensor in needed if tensor not in weights]:
         raise BadRequest(f"--weights {name} is no ViT by timm's names: it lacks {', '.join(missing)}")
-    patch, grid = found["patch_embed.proj.weight"].shape[-1], (found["pos_embed"].shape[1] - 1) ** 0.5
+    patch, grid = weights["patch_embed.proj.weight"].shape[-1], (weights["pos_embed"].shape[1] - 1) ** 0.5
     if grid != int(grid) or grid == 0:
         raise BadRequest(
-            f"--weights {name}: pos_embed has {found['pos_embed'].shape[1]} rows, not one for the class "
+            f"--weights {name}: pos_embed has {weights['pos_embed'].shape[1]} rows, not one for the class "
             "token and a square of patches"
         )
     shape = {
         "patch": patch,
-        "width": found["cls_token"].shape[-1],
+        "width": weights["cls_token"].shape[-1],
         "input_size": int(grid) * patch,
-        "depth": len({tensor.split(".")[1] for tensor in found if tensor.startswith("blocks.")}),
+        "depth": len({tensor.split(".")[1] for tensor in weights if tensor.startswith("blocks.")}),
     }
     for option in ("patch", "width", "depth"):
-        asked = getattr(config, option)
-        require(asked in (None, shape[option]), option, f"{shape[option]} with --weights {name}", asked)
-    model = _checked(config, classes, shape, len(found["blocks.0.mlp.fc1.weight"]))
-    found["pos_embed"] = resample_positions(found["pos_embed"], model.input_size // patch)
+        value = getattr(config, option)
+        require(value in (None, shape[option]), option, f"{shape[option]} with --weights {name}", value)
+    model = _checked(config, classes, shape, len(weights["blocks.0.mlp.fc1.weight"]))
+    weights["pos_embed"] = resample_positions(weights["pos_embed"], model.input_size // patch)
     return model
 
 

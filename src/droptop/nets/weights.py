@@ -1,8 +1,10 @@
-"""Where initial weights come from: a safetensors file, the Hugging Face hub, or nowhere.
+"""Initial weights: from a safetensors file, from the Hugging Face hub, or random.
 
---weights FILE.safetensors     torchvision's and timm's names; half precision is widened
---weights hf:OWNER/NAME        model.safetensors of that repository; once it is cached, no network is needed
---weights random               a small ViT, for a quick look at methods that want a pretrained one
+    --weights FILE.safetensors     torchvision's and timm's names; half precision is widened
+    --weights hf:OWNER/NAME        model.safetensors of that repository; once it is cached, no network is needed
+    --weights random               a small ViT, to try out methods that take a pretrained one
+
+A ResNet without --weights has the random weights of its seed.
 """
 
 import hashlib
@@ -20,23 +22,23 @@ from droptop.errors import BadRequest, DownloadFailed
 RANDOM = "random"
 HUB = "hf:"
 TAKES = "an existing file, hf:OWNER/NAME or random"
-HEADS = ("head.", "fc.")  # a head for other classes is left out
+HEADS = ("head.", "fc.")  # left out where the number of classes differs
 
 
 def sensible(weights: str) -> bool:
-    """Can this be found, as far as one sees without attention_mode further?"""
+    """Return whether this may name weights: a repository by its form, or a file that exists."""
     if weights.startswith(HUB):
         return re.fullmatch(r"[\w.-]+/[\w.-]+", weights.removeprefix(HUB)) is not None
     return weights == RANDOM or Path(weights).is_file()
 
 
 def locate(weights: str) -> Path:
-    """The file, fetched where it has to be."""
+    """Return the file of the weights; download it if it is on the hub and not cached."""
     return from_hub(weights.removeprefix(HUB)) if weights.startswith(HUB) else Path(weights)
 
 
 def from_hub(repository: str) -> Path:
-    """`model.safetensors` of a repository: from the cache or, where it is not there yet, from the hub."""
+    """Return `model.safetensors` of a repository, from the cache or else from the hub; raise DownloadFailed."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
@@ -59,9 +61,9 @@ def from_hub(repository: str) -> Path:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes; read again only where it has changed."""
-    about = path.stat()
-    return _sha256(path, about.st_size, about.st_mtime_ns)
+    """Return the SHA-256 of a file, which is read again only if it has changed."""
+    status = path.stat()
+    return _sha256(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache
@@ -71,41 +73,44 @@ def _sha256(path: Path, size: int, modified: int) -> str:
 
 
 def describe(weights: str | None) -> str | None:
-    """What a run's initial weights are known by: the SHA-256 of their file."""
+    """Return what a run records of its initial weights: the SHA-256 of their file, "random" or None."""
     return weights if weights in (None, RANDOM) else sha256(locate(weights))
 
 
 def read(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file by name, floating point ones in single precision."""
+    """Return the tensors of a safetensors file by name, floating point ones in float32."""
     try:
-        found = load_file(path)
+        tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise BadRequest(f"--weights takes a safetensors file; {path}: {error}") from None
     return {
         name: tensor.float() if tensor.is_floating_point() else tensor
-        for name, tensor in found.items()
+        for name, tensor in tensors.items()
         if not name.endswith("num_batches_tracked")
     }
 
 
-def fill(model: nn.Module, found: dict[str, Tensor], name: str) -> None:
-    """Fills a net; a mismatch names the tensors. A head for another number of classes is left as it was."""
+def fill(model: nn.Module, given: dict[str, Tensor], name: str) -> None:
+    """Copy weights into a net; raise BadRequest naming the tensors that do not fit.
+
+    A head for another number of classes is left as it was. `name` is what the user calls the weights.
+    """
     wanted = model.state_dict()
-    heads = {tensor for tensor in wanted.keys() | found.keys() if tensor.startswith(HEADS)}
+    heads = {tensor for tensor in wanted.keys() | given.keys() if tensor.startswith(HEADS)}
     if any(
-        tensor not in found or tensor not in wanted or found[tensor].shape[:1] != wanted[tensor].shape[:1]
+        tensor not in given or tensor not in wanted or given[tensor].shape[:1] != wanted[tensor].shape[:1]
         for tensor in heads
     ):
-        wanted, found = (
-            {tensor: value for tensor, value in tensors.items() if tensor not in heads} for tensors in (wanted, found)
+        wanted, given = (
+            {tensor: value for tensor, value in tensors.items() if tensor not in heads} for tensors in (wanted, given)
         )
     wrong = sorted(
-        {tensor for tensor in wanted if tensor not in found or found[tensor].shape != wanted[tensor].shape}
-        | (found.keys() - wanted.keys())
+        {tensor for tensor in wanted if tensor not in given or given[tensor].shape != wanted[tensor].shape}
+        | (given.keys() - wanted.keys())
     )
     if wrong:
         named = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise BadRequest(f"--weights {name} does not fit this net: {named}")
     with torch.no_grad():
         for tensor, value in wanted.items():
-            value.copy_(found[tensor])
+            value.copy_(given[tensor])

@@ -1,0 +1,1 @@
+"""What came of runs: metrics, their statistics, and curves over training."""

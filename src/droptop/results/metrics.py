@@ -1,15 +1,16 @@
-"""From counts of right answers to the paper's figures.
+"""The paper's figures, from counts of right answers.
 
-An evaluation is whole numbers: for each group of samples and each class, how many there were and how many were right.
-Everything else follows, exactly. Groups are "all", or "follow" and "contradict" where a stream knows its shortcut.
+An evaluation is whole numbers: for each group of samples and each class, how many samples there were and how many were
+classified correctly. All figures follow from these. Groups are "all", or "follow" and "contradict" where a stream knows
+its shortcut.
 
     a[i][j]   accuracy on the classes of task j after task i, predicted among all classes seen, in percent
     A_i       accuracy over all samples of the classes seen after task i
     A_avg     mean of A_1 .. A_T;   A_last = A_T
     F_last    mean over j < T of (max over i < T of a[i][j]) - a[T][j]
-    A_auc     anytime accuracy: the area under accuracy over the classes seen against samples (in a run, steps), a mean
+    A_auc     anytime accuracy: mean accuracy over the classes seen, each value weighted by samples (in a run, steps)
 
-Where tasks blur, classes are seen before their task: these count in A_i from then on, in a[i][j] from task j on.
+Where tasks blur, classes are seen before their task: they count in A_i from then on, in a[i][j] only from task j on.
 """
 
 from collections.abc import Sequence
@@ -17,11 +18,11 @@ from typing import TypedDict
 
 import numpy as np
 
-SMALLEST_GROUP = 5  # a worst group of fewer samples would be noise
+SMALLEST_GROUP = 5  # samples; the accuracy of a smaller group is noise
 
 
 class Tally(TypedDict):
-    """Counts of one group, a class each; 0 where the class is not seen yet."""
+    """Hold the counts of one group per class; 0 where the class is not seen yet."""
 
     n: list[int]
     correct: list[int]
@@ -41,14 +42,22 @@ def _sum(groups: Evaluation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def accuracy(groups: Evaluation, classes: tuple[int, ...] | None = None) -> float:
-    """Over all samples, or those of some classes."""
+    """Return the accuracy in percent.
+
+    Args:
+        groups: Counts by group, as an evaluation gives them.
+        classes: Numbers of the classes to count; None counts all.
+
+    Returns:
+        Percent of the samples that were classified correctly; NaN where there are none.
+    """
     n, correct = _sum(groups)
     chosen = slice(None) if classes is None else list(classes)
     return _percent(int(correct[chosen].sum()), int(n[chosen].sum()))
 
 
 def accuracy_matrix(after: list[Evaluation], tasks: Tasks) -> list[list[float | None]]:
-    """a[i][j] from the evaluations after each task; None for j > i, and while none of task j's classes is seen."""
+    """Return a[i][j] from the evaluations after each task; None for j > i or while no class of task j is seen."""
     return [
         [
             accuracy(groups, classes) if j <= i and _sum(groups)[0][list(classes)].any() else None
@@ -59,7 +68,7 @@ def accuracy_matrix(after: list[Evaluation], tasks: Tasks) -> list[list[float | 
 
 
 def forgetting(matrix: list[list[float | None]]) -> float | None:
-    """F_last; None for a stream of one task, which forgets nothing."""
+    """Return F_last; None for a stream of one task, in which nothing can be forgotten."""
     *before, last = matrix
     known = [([a for row in before if (a := row[j]) is not None], end) for j, end in enumerate(last)]
     lost = [max(values) - end for values, end in known if values and end is not None]
@@ -67,7 +76,7 @@ def forgetting(matrix: list[list[float | None]]) -> float | None:
 
 
 def worst_group(groups: Evaluation) -> float | None:
-    """The lowest accuracy of a class among the samples that follow the shortcut or contradict it."""
+    """Return the lowest accuracy of a class in a group, of SMALLEST_GROUP samples or more; None if there is none."""
     return min(
         (
             _percent(correct, n)
@@ -80,23 +89,26 @@ def worst_group(groups: Evaluation) -> float | None:
 
 
 def accuracy_curve(after: list[Evaluation]) -> list[float]:
-    """A_1 .. A_T."""
+    """Return A_1 .. A_T from the evaluations after each task."""
     return [accuracy(groups) for groups in after]
 
 
 def anytime_accuracy(curve: Sequence[tuple[int, float]]) -> float:
-    """A_auc of (samples seen, accuracy) pairs: each measurement stands for all samples since the one before it, as in
-    i-Blurry (Koh et al., 2022), whose sum this is where measurements are evenly spaced."""
-    places, values = np.array(curve, dtype=float).T
-    known = ~np.isnan(values)  # nothing to measure on: the classes seen so far are not in the test set
-    weights = np.diff(places, prepend=0)[known]
+    """Return A_auc of (samples seen, accuracy) pairs; NaN where no accuracy is known.
+
+    Each value counts for all samples since the one before it. With evenly spaced values this is the mean of i-Blurry
+    (Koh et al., 2022).
+    """
+    positions, values = np.array(curve, dtype=float).T
+    known = ~np.isnan(values)  # NaN where the test set has none of the classes seen so far
+    weights = np.diff(positions, prepend=0)[known]
     return float(np.average(values[known], weights=weights)) if known.any() else float("nan")
 
 
 def metrics(
     after: list[Evaluation], tasks: Tasks, anytime: Sequence[tuple[int, Evaluation]] = ()
 ) -> dict[str, float | None]:
-    """The figures of one test set from its evaluations after each task and, for A_auc, at any step."""
+    """Return the figures of one test set from its evaluations after each task and, for A_auc, at (step, evaluation)."""
     figures: dict[str, float | None] = {
         "A_avg": float(np.mean(accuracy_curve(after))),
         "A_last": accuracy(after[-1]),
@@ -106,7 +118,7 @@ def metrics(
         figures["A_auc"] = anytime_accuracy([(step, accuracy(groups)) for step, groups in anytime])
     if "follow" in after[-1]:  # at the end of the stream
         for name in ("follow", "contradict"):
-            there = sum(after[-1][name]["n"]) > 0
-            figures[name] = accuracy({name: after[-1][name]}) if there else None
+            tally = after[-1][name]
+            figures[name] = accuracy({name: tally}) if sum(tally["n"]) > 0 else None
         figures["worst"] = worst_group(after[-1])
     return figures

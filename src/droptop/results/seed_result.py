@@ -1,4 +1,4 @@
-"""result.json: the figures of one seed, from the lines of its metrics.jsonl."""
+"""The content of result.json: the figures of one seed, from the lines of its metrics.jsonl."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from droptop.results.metrics import Evaluation, Tasks, accuracy_curve, accuracy_
 def seed_result(
     lines: list[dict[str, Any]], classes: tuple[str, ...], tasks: Tasks, eval_every: int | None = None
 ) -> dict[str, Any]:
-    """Return the figures of one seed; the anytime accuracy where evaluations came between tasks too."""
+    """Return the figures of one seed; with `eval_every`, the anytime accuracy too."""
     after: list[dict[str, Evaluation]] = [line["eval"] for line in lines if line.get("task_end")]
     tests = {}
     for name in after[0]:
@@ -22,9 +22,11 @@ def seed_result(
     result: dict[str, Any] = {"classes": classes, "tasks": tasks, "tests": tests}
     dropped = [line["dropped"] for line in lines if "dropped" in line]
     if dropped:  # mean over the stream, in percent
-        result["dropped"] = {name: 100 * sum(d[name] for d in dropped) / len(dropped) for name in ("share", "chance")}
+        result["dropped"] = {
+            name: 100 * sum(step[name] for step in dropped) / len(dropped) for name in ("share", "chance")
+        }
     if used := [line["prompts"] for line in lines if "prompts" in line]:
-        result["prompts"] = used  # how often each was chosen up to the end of every task
+        result["prompts"] = used  # how often each prompt was chosen up to the end of every task
     if moved := {group: kappa for line in lines for group, kappa in line.get("kappa", {}).items()}:
-        result["kappa"] = moved  # where the intensities ended that did not stay at kappa_0
+        result["kappa"] = moved  # the last value of every intensity that left kappa_0
     return result

@@ -1,4 +1,4 @@
-"""Did it help? Paired comparison of two arms over the same seeds."""
+"""Does debiasing help? The paired comparison of two arms over the same seeds."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, NotRequired, TypedDict
@@ -9,7 +9,7 @@ from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats would add h
 
 SIGNIFICANT = 0.05
 LOWER_IS_BETTER = {"F_last"}
-CURVES = {"A", "matrix"}  # what a summary holds besides one number a seed
+CURVES = {"A", "matrix"}  # what a summary holds besides one number per seed
 
 
 class Estimate(NamedTuple):
@@ -26,7 +26,7 @@ def standard_error(values: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def estimate(values: Iterable[float | None]) -> Estimate:
-    """Return mean and standard error of the values that are there: neither None nor NaN."""
+    """Return mean and standard error of the values that are neither None nor NaN."""
     known = np.array([value for value in values if value is not None and not np.isnan(value)], dtype=float)
     if len(known) == 0:
         return Estimate(None, None, 0)
@@ -35,23 +35,23 @@ def estimate(values: Iterable[float | None]) -> Estimate:
 
 
 class Effect(TypedDict):
-    """Debiased minus plain; the interval and p-value of a paired t-test, None where they cannot be had."""
+    """Hold debiased minus plain, with interval and p-value of a paired t-test; None where there are too few values."""
 
     diff: float | None
     ci95: list[float] | None
     p: float | None
-    p_holm: NotRequired[float | None]  # corrected for the number of test sets
+    p_holm: NotRequired[float | None]  # corrected for the number of test sets (Holm)
 
 
 def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Effect:
-    """The mean difference over seeds, with its 95% interval and two-sided p-value."""
+    """Return the mean difference over seeds, with its 95% interval and two-sided p-value."""
     pairs = [(a, b) for a, b in zip(plain, debiased, strict=True) if a is not None and b is not None]
     if not pairs:
         return {"diff": None, "ci95": None, "p": None}
     mean, error, n = estimate(b - a for a, b in pairs)
     if mean is None or error is None:
         return {"diff": mean, "ci95": None, "p": None}
-    if error == 0:  # every seed agrees to the last bit: no spread to test against
+    if error == 0:  # all seeds have the same difference: there is no spread to test against
         return {"diff": mean, "ci95": [mean, mean], "p": 1.0 if mean == 0 else 0.0}
     margin = float(stdtrit(n - 1, 0.975)) * error
     p = float(2 * stdtr(n - 1, -abs(mean) / error))
@@ -59,18 +59,18 @@ def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Ef
 
 
 def holm(ps: list[float | None]) -> list[float | None]:
-    """p-values corrected for their number (Holm, 1979): the smallest times n, the next times n - 1, never falling."""
-    order = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    """Correct p-values for their number (Holm, 1979): the smallest times n, the next times n - 1, never falling."""
+    order = sorted((p, index) for index, p in enumerate(ps) if p is not None)
     corrected: list[float | None] = [None] * len(ps)
     largest = 0.0
-    for rank, (p, place) in enumerate(order):
+    for rank, (p, index) in enumerate(order):
         largest = max(largest, min(1.0, p * (len(order) - rank)))
-        corrected[place] = largest
+        corrected[index] = largest
     return corrected
 
 
 def compare(plain: dict[str, Any], debiased: dict[str, Any]) -> dict[str, Any]:
-    """compare.json from the two arms' summaries."""
+    """Return the content of compare.json from the summaries of two arms."""
     effects = {
         test: {
             figure: paired_effect(values, debiased["tests"][test][figure])
@@ -79,15 +79,15 @@ def compare(plain: dict[str, Any], debiased: dict[str, Any]) -> dict[str, Any]:
         }
         for test, figures in plain["tests"].items()
     }
-    for figure in {figure for own in effects.values() for figure in own}:
-        family = [own[figure] for own in effects.values() if figure in own]
+    for figure in {figure for by_figure in effects.values() for figure in by_figure}:
+        family = [by_figure[figure] for by_figure in effects.values() if figure in by_figure]
         for effect, p in zip(family, holm([effect["p"] for effect in family])):
             effect["p_holm"] = p
     return {"arms": {"none": plain, debiased["debias"]: debiased}, "effects": effects}
 
 
 def verdict(figure: str, effect: Effect) -> str:
-    """What may be said of an effect, in a word or two; by the corrected p-value, where it has one."""
+    """Return what an effect shows, in a few words; by the corrected p-value where it has one."""
     diff, p = effect["diff"], effect.get("p_holm", effect["p"])
     if diff is None:
         return "not measured"
