@@ -65,11 +65,12 @@ def test_the_recorded_flags_are_those_of_the_configuration(comparison, swept):
 def test_flags_of_another_file_or_version_are_not_used(folder):
     path, usual = folder / "environment.json", command(folder)
     record = json.loads(path.read_text())
-    for change in ({"droptop": "0.0.1"}, {"config_sha256": "0" * 64}, {"flags": None}):
-        path.write_text(json.dumps(record | {"again": record["again"] | change}))
+    other_version = {"flags_hold_for": record["flags_hold_for"].replace("droptop 0", "droptop 9")}
+    for change in (other_version, {"flags_hold_for": None}, {"flags": None}, {"flags": "--data 'no end"}):
+        path.write_text(json.dumps(record | change))
         assert recorded_flags(folder) is None
         assert command(folder) == usual
-    path.write_text(json.dumps({name: value for name, value in record.items() if name != "again"}))  # an older folder
+    path.write_text(json.dumps({name: value for name, value in record.items() if name != "flags"}))  # an older folder
     assert (recorded_flags(folder), command(folder)) == (None, usual)
     path.write_text(json.dumps(record))
     assert recorded_flags(folder) is not None

@@ -5,15 +5,15 @@ torch. So a run's environment.json records its flags, and whoever only reads the
 (`folder.recorded_flags`).
 """
 
-import hashlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
-from droptop import __version__
 from droptop.methods import from_file
 from droptop.options import flag_of, flatten
 from droptop.runs.config import Config, defaults, resolve
+from droptop.runs.folder import flags_hold_for
 from droptop.system.files import write_json
 
 
@@ -49,14 +49,10 @@ def record_flags(run: Path, config: Config) -> None:
     """Record in environment.json the flags that make a run again, with the config.toml and droptop that they hold for.
 
     Both files must be there, and up to date. The flags of a method that is a file depend on that file: they are not
-    recorded.
+    recorded. They are text, as other values are, so that earlier versions can show the folder.
     """
     if from_file.is_file(config.options.method):
         return
     path = run / "environment.json"
-    again = {
-        "flags": flags_of(config),
-        "config_sha256": hashlib.sha256((run / "config.toml").read_bytes()).hexdigest(),
-        "droptop": __version__,  # another version may have other defaults
-    }
-    write_json(path, json.loads(path.read_text()) | {"again": again})
+    record = {"flags": shlex.join(flags_of(config)), "flags_hold_for": flags_hold_for(run)}
+    write_json(path, json.loads(path.read_text()) | record)

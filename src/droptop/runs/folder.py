@@ -26,6 +26,7 @@ A comparison's folder has config.toml and compare.json, and in it a run folder p
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,17 +170,21 @@ def environments(run: Path) -> list[dict[str, Any]]:
 def recorded_flags(run: Path) -> list[str] | None:
     """Return the flags that make a run again, as environment.json records them for its config.toml.
 
-    None where nobody recorded them, or config.toml has changed since, or another version of droptop recorded them,
-    which may have other defaults: then whoever needs them loads the configuration.
+    None where nobody recorded them, or config.toml has changed since, or another version of droptop recorded them:
+    then whoever needs them loads the configuration.
     """
     try:
-        again = json.loads((run / "environment.json").read_text())["again"]
-        config_sha256 = hashlib.sha256((run / "config.toml").read_bytes()).hexdigest()
-        if (again["config_sha256"], again["droptop"]) == (config_sha256, __version__):
-            return [str(flag) for flag in again["flags"]]
+        record = json.loads((run / "environment.json").read_text())
+        flags, known = record["flags"], record["flags_hold_for"] == flags_hold_for(run)
+        return shlex.split(flags) if known and isinstance(flags, str) else None
     except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
+        return None
+
+
+def flags_hold_for(run: Path) -> str:
+    """Return what a run's flags depend on: its config.toml and the version of droptop, which has the defaults."""
+    sha256 = hashlib.sha256((run / "config.toml").read_bytes()).hexdigest()
+    return f"droptop {__version__}, config.toml with SHA-256 {sha256}"
 
 
 # -- One seed ---------------------------------------------------------------------------------------------------------
