@@ -130,7 +130,7 @@ def test_images_that_are_all_foreground_lend_nothing(tree):
     ours = scenes(tree)
     last = ours.part.names.index("val/bee/5.png")
     for row in ours.part.rows_of[0]:
-        assert (ours.lent("mixed_next", row) == np.asarray(ours.make("only_bg_t", last))).all()
+        assert (ours.background_for("mixed_next", row) == np.asarray(ours.make("only_bg_t", last))).all()
 
 
 def test_the_only_image_of_a_class_lends_to_itself(tmp_path):

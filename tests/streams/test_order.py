@@ -217,7 +217,7 @@ def test_noise_goes_with_the_other_options():
     plain, stream = (toy_stream(2, limit=60, imbalance=3, blurry=20, label_noise=n, drop_last=False) for n in (0, 25))
     assert arrived(plain) == arrived(stream)
     wrong = stream.labels != stream.train.y
-    assert wrong.sum() == sum(round(0.25 * len(rows)) for rows in stream.own)
+    assert wrong.sum() == sum(round(0.25 * len(rows)) for rows in stream.task_rows)
     assert wrong[arrived(stream)].sum() == wrong.sum()  # all of it arrives
     whole, rest = (
         list(stream),

@@ -1,9 +1,9 @@
-"""CIFAR-10 and CIFAR-100 in the python version of their authors, in the folders that torchvision leaves them in.
+"""CIFAR-10 and CIFAR-100: the python version of their authors, in the folders that torchvision uses.
 
     ROOT/cifar-10-batches-py/{data_batch_1 .. data_batch_5, test_batch, batches.meta}    split-cifar10, 5 x 2 classes
     ROOT/cifar-100-python/{train, test, meta}                                            split-cifar100, 5 x 20 classes
 
-The test set is called `clean`. Files are read by `pickles`, which runs nothing of them, and must be whole.
+The test set is called `clean`. Files are read by `pickles`, which runs nothing that they name.
 """
 
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ SHAPE = (3, 32, 32)
 
 @dataclass(frozen=True)
 class CifarFiles:
-    """Where the files of one data set lie, and what must be in them."""
+    """Say where the files of a data set lie, and what must be in them."""
 
     title: str
-    download: str  # the name `droptop data download` knows it by
+    download: str  # the name that `droptop data download` takes
     archive: str
     folder: str
     train: tuple[str, ...]
@@ -77,7 +77,7 @@ CIFAR100 = CifarFiles(
 
 
 def where(files: CifarFiles, root: Path | None) -> str:
-    """The folder it is in, unless a file is missing; nothing is read."""
+    """Return the folder; refuse one that lacks a file. Reads none of them."""
     folder = folder_of(files, root)
     for name in (files.meta, *files.train, files.test):
         if not (folder / name).is_file():
@@ -89,12 +89,13 @@ def where(files: CifarFiles, root: Path | None) -> str:
 
 
 def check(files: CifarFiles, root: Path | None, progress: FileProgress) -> str:
-    """Reads every file, or says what is wrong with some; then what there is, in a line."""
+    """Read every file and return a line about them; refuse them with everything that is wrong."""
     train, test, classes = read(files, folder_of(files, root), progress)
     return f"{len(train):,} + {len(test):,} images of {len(classes)} classes, {SHAPE[1]} x {SHAPE[2]}"
 
 
 def folder_of(files: CifarFiles, root: Path | None) -> Path:
+    """Return the folder; raise `Missing`, with the command that gets it, where there is none."""
     archive, fetch = data_root(root) / files.archive, download_command(files.download, root)
     how = f"{fetch} unpacks {archive}" if archive.is_file() else f"{fetch} fetches it"
     return dataset_folder(files.title, root, files.folder, how)
@@ -105,11 +106,12 @@ def folder_of(files: CifarFiles, root: Path | None) -> Path:
 
 @cache
 def images(files: CifarFiles, folder: Path) -> tuple[Samples, Samples, tuple[str, ...]]:
-    """Training and test images and the classes' names, read once a process."""
+    """Return training images, test images and the names of the classes, read once per process."""
     return read(files, folder, lambda done, total, name: None)
 
 
 def read(files: CifarFiles, folder: Path, progress: FileProgress) -> tuple[Samples, Samples, tuple[str, ...]]:
+    """Return training images, test images and the names of the classes; refuse files with everything that is wrong."""
     names = (files.meta, *files.train, files.test)
 
     def load(number: int) -> tuple[Path, dict[str, Any]]:
@@ -132,6 +134,7 @@ def read(files: CifarFiles, folder: Path, progress: FileProgress) -> tuple[Sampl
 
 
 def _entry(path: Path, record: dict[str, Any], key: str, kind: type) -> Any:
+    """Return an entry of a file's dictionary; refuse one that is missing or of another type."""
     if key not in record:
         raise BadRequest(f"{path} has no {key!r}")
     if not isinstance(record[key], kind):
@@ -140,7 +143,7 @@ def _entry(path: Path, record: dict[str, Any], key: str, kind: type) -> Any:
 
 
 def _class_names(path: Path, record: dict[str, Any], files: CifarFiles) -> tuple[str, ...]:
-    """The classes' names, which are bytes where python 2 wrote them."""
+    """Return the names of the classes, which are bytes where python 2 wrote them."""
     entries = _entry(path, record, files.names_key, list)
     names = [name.decode("latin1") if isinstance(name, bytes) else name for name in entries]
     if not all(isinstance(name, str) and name and name.isprintable() for name in names):
@@ -153,7 +156,7 @@ def _class_names(path: Path, record: dict[str, Any], files: CifarFiles) -> tuple
 
 
 def _images(path: Path, record: dict[str, Any], files: CifarFiles, rows: int) -> tuple[np.ndarray, list[int]]:
-    """The images as rows of bytes, and their labels."""
+    """Return the images of a file as rows of bytes, and their labels."""
     data, labels = _entry(path, record, "data", np.ndarray), _entry(path, record, files.labels_key, list)
     if data.dtype != np.uint8:
         raise BadRequest(f"{path}: 'data' holds {data.dtype} instead of uint8")

@@ -1,8 +1,8 @@
-"""Downloads of the data sets that have a stable public address, into the layout the streams read.
+"""Downloads of data sets that have a stable public address, into the layout that the streams read.
 
-A file grows as NAME.part and gets its name once its MD5 is right, so a NAME is always whole. A broken connection is
-taken up where it broke, by the next mirror if there is one; a server that knows no ranges starts over. An archive is
-unpacked beside its place and renamed. Nothing here is needed by a run: files that were put there by hand serve as well.
+A file grows as NAME.part and gets its name once its MD5 is right, so a file NAME is always whole. A broken download
+continues where it broke, at the next mirror if there is one; from a server without ranges it starts over. An archive is
+unpacked beside its place, then renamed. No run needs this module: files may also be put in place by hand.
 """
 
 import hashlib
@@ -27,10 +27,12 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class Package:
+    """Say where the files of a data set are on the web, and where they go."""
+
     title: str
     addresses: tuple[str, ...]  # folders on the web, each with all files
     files: dict[str, str]  # name to MD5
-    folder: str  # below the root: where the files go or, where they are archives, what comes out of them
+    folder: str  # below the root: where files go, or what an archive unpacks to
     archive: bool
 
 
@@ -66,13 +68,14 @@ PACKAGES = {
 
 
 def download(name: str, root: Path | None, progress: FileProgress) -> str:
-    """Brings a data set below the root, and says where it is."""
+    """Download a data set by name, unless it is there, and return a line that says where it is."""
     if name not in PACKAGES:
         raise BadRequest(f"data download takes one of {', '.join(PACKAGES)}, not {name}")
     return bring(PACKAGES[name], data_root(root), progress)
 
 
 def bring(package: Package, root: Path, progress: FileProgress) -> str:
+    """Download and unpack what is missing of a package, and return a line that says where it is."""
     folder = root / package.folder
     if package.archive and folder.exists():
         return f"{package.title} is already in {folder}; remove that to download it again"
@@ -93,14 +96,14 @@ def bring(package: Package, root: Path, progress: FileProgress) -> str:
 
 
 def fetch(addresses: Sequence[str], path: Path, md5: str, progress: FileProgress) -> None:
-    """The file at one of these addresses, unless it is there already."""
+    """Download a file from the first address that has it, unless it is there; refuse a file with another MD5."""
     if path.exists():
         if checksum(path) != md5:
             raise BadRequest(f"{path} is not the file it should be (its MD5 is not {md5}): remove it and try again")
         return
     part = path.with_name(path.name + ".part")
     problems: dict[str, str] = {}
-    hopeless = set()
+    hopeless = set()  # addresses that need no further attempt
     for address in [*addresses] * ATTEMPTS:
         if address in hopeless:
             continue
@@ -119,7 +122,7 @@ def fetch(addresses: Sequence[str], path: Path, md5: str, progress: FileProgress
                 return
             part.unlink()
             problems[address] = f"sends another file: its MD5 is not {md5}"
-            if not begun:  # else the fault may lie in what came before
+            if not begun:  # else the first part may have been wrong, and a new download may be right
                 hopeless.add(address)
     tried = "; ".join(f"{address} ({problem})" for address, problem in problems.items())
     raise DownloadFailed(
@@ -129,14 +132,14 @@ def fetch(addresses: Sequence[str], path: Path, md5: str, progress: FileProgress
 
 
 def transfer(address: str, part: Path, progress: FileProgress) -> None:
-    """Fetches the file, or what is missing of it; raises where the connection ends before it does."""
+    """Download a file, or what is missing of it, to `part`; raise ConnectionError if the connection ends too early."""
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "droptop", "Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
         response = urlopen(Request(address, headers=headers), timeout=TIMEOUT)
     except HTTPError as error:
         if error.code == 416 and have:
-            return  # nothing follows what is there; the checksum will tell whether that is all
+            return  # nothing is missing; the checksum will tell whether it is the right file
         raise
     with response:
         goes_on = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
@@ -156,12 +159,13 @@ def transfer(address: str, part: Path, progress: FileProgress) -> None:
 
 
 def checksum(path: Path) -> str:
+    """Return the MD5 of a file, which its authors publish."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpacks the archive, whose one folder it is: either the whole folder is there, or nothing of it."""
+    """Unpack an archive of one folder, so that either the whole folder is there or nothing of it."""
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         with tarfile.open(archive) as tar:

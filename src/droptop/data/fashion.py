@@ -1,4 +1,4 @@
-"""The images that are built in: a subset of Fashion-MNIST, 28 x 28 grey padded to 32 x 32 RGB."""
+"""The built-in images: a subset of Fashion-MNIST, 28 x 28 grey padded to 32 x 32 RGB."""
 
 from functools import cache
 from importlib.resources import files
@@ -14,13 +14,13 @@ from droptop.data.root import FileProgress
 from droptop.types import Samples
 
 CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
-TRAIN, TEST = 1200, 200  # images a class
+TRAIN, TEST = 1200, 200  # images per class
 PADDING = 2
 
 
 @cache
 def images() -> tuple[Samples, Samples]:
-    """Training and test images, 28 x 28 grey padded to 32 x 32 RGB; on the sheet a row's position is its label."""
+    """Return training and test images; on the sheet they are sorted by class, the training images first."""
     with (files("droptop.data") / "files/fashion.png").open("rb") as file:
         sheet = torch.from_numpy(np.array(Image.open(file)))
     grey = sheet.view(-1, 28, 100, 28).transpose(1, 2).reshape(-1, 28, 28)
@@ -31,11 +31,11 @@ def images() -> tuple[Samples, Samples]:
 
 
 def check(root: Path | None, progress: FileProgress) -> str:
-    """What there is, in a line."""
+    """Return a line about the images; as they are part of the package, there is nothing to check."""
     train, test = images()
     return f"{len(train):,} + {len(test):,} images of {len(CLASSES)} classes, 28 x 28"
 
 
 def foreground(x: Tensor) -> Tensor:
-    """N, height, width: the garment's pixels, which Fashion-MNIST shows on black."""
+    """Return the pixels of the garments (N, height, width), which Fashion-MNIST shows on black."""
     return x[:, 0] > 8

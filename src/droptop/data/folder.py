@@ -1,6 +1,6 @@
 """A user's own images below one folder: training and test images, further test sets, masks.
 
-The tree's layout is in `image_folders`, that of masks in `scenes`.
+The layout of the folder is described in `image_folders`, that of masks in `scenes`.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from droptop.errors import BadRequest, all_refusals
 
 
 class UserTree(NamedTuple):
-    """Name a folder, and its images for training and testing."""
+    """Hold the training and test images of a user's folder."""
 
     place: Path
     train: ImageFolder
@@ -29,11 +29,12 @@ class UserTree(NamedTuple):
 
     @property
     def everything(self) -> tuple[ImageFolder, ...]:
+        """Return all parts: training images, test images, and further test sets."""
         return (self.train, self.test, *self.more.values())
 
 
 def read_user_tree(path: str) -> UserTree:
-    """Return a folder's images; refuse one class alone, and names of test sets that are taken."""
+    """Return the images of a folder; refuse a single class, and test sets whose names are taken."""
     place = Path(path).expanduser()
     train, test, more = read_tree(place)
     if len(train.classes) == 1:
@@ -44,7 +45,7 @@ def read_user_tree(path: str) -> UserTree:
 
 
 def image_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], dict[str, tuple[ImageSet, Tensor]]]:
-    """Return how to make the training images and each test set, with their labels, at so many pixels per side."""
+    """Return how to make the training images and each test set at `size` pixels per side, each with its labels."""
     place, test = tree.place, tree.test
     scenes = scenes_of(place, test)
     if scenes is None:
@@ -91,14 +92,14 @@ def scenes_of(place: Path, part: ImageFolder) -> Scenes | None:
 
 
 def check(path: str, progress: FileProgress = silent) -> str:
-    """Read a whole tree and return what there is in it; refuse it with everything that is not in order."""
+    """Read every image and mask and return a line per part; refuse the folder with everything that is wrong."""
     tree = read_user_tree(path)
-    said = []
+    lines = []
     with all_refusals() as trying:
         for name, part in (("training", tree.train), ("test", tree.test), *tree.more.items()):
             with trying():
-                said.append(check_images(part, name, progress))
+                lines.append(check_images(part, name, progress))
         with trying():
             if (scenes := scenes_of(tree.place, tree.test)) is not None:
-                said.append(check_scenes(scenes, "test masks", progress))
-    return "\n".join(said)
+                lines.append(check_scenes(scenes, "test masks", progress))
+    return "\n".join(lines)

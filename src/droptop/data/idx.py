@@ -1,7 +1,7 @@
 """MNIST's idx files: two zero bytes, the type of number, how many dimensions, each of them, then the numbers.
 
-Who reads one says what shape it must have, so that a damaged or hostile header can ask for nothing. A file whose name
-ends in .gz is decompressed, as far as that shape goes.
+The caller says which shape a file must have, so that a damaged or hostile header cannot ask for memory. A file whose
+name ends in .gz is decompressed, up to the size of that shape.
 """
 
 import gzip
@@ -19,7 +19,7 @@ UNSIGNED_BYTE = 0x08
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The bytes in an idx file, of just this shape, read-only; or `BadRequest` with what is wrong."""
+    """Return the numbers of an idx file, read-only; refuse a damaged file, and one of another shape."""
     header = 4 + 4 * len(shape)
     try:
         with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
@@ -36,9 +36,9 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
         )
     if len(data) < header:
         raise BadRequest(f"{path} is cut off in its header")
-    found = struct.unpack(f">{len(shape)}I", data[4:header])
-    if found != shape:
-        raise BadRequest(f"{path} holds {by(found)} numbers instead of {by(shape)}")
+    actual = struct.unpack(f">{len(shape)}I", data[4:header])
+    if actual != shape:
+        raise BadRequest(f"{path} holds {by(actual)} numbers instead of {by(shape)}")
     if len(data) != header + math.prod(shape):
         problem = "is cut off" if len(data) < header + math.prod(shape) else "has more bytes"
         raise BadRequest(f"{path} {problem}: its header says {by(shape)} numbers")
@@ -46,4 +46,5 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def by(shape: tuple[int, ...]) -> str:
+    """Return a shape in words, such as 10,000 x 28 x 28."""
     return " x ".join(f"{side:,}" for side in shape)

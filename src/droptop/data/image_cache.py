@@ -1,15 +1,14 @@
-"""Folders of images, decoded once: a file of pixels in $DROPTOP_CACHE, else $XDG_CACHE_HOME/droptop, else
-~/.cache/droptop.
+"""Folders of images, decoded once into a file of pixels in the cache folder ($DROPTOP_CACHE, else the system's).
 
-A file's name is a hash of everything its pixels depend on: how they are made, and each image's relative path, inode,
-length and time of change (to the nanosecond). Hashing the bytes would cost as much as decoding them; so an image that
-is overwritten in place, with the same length and its old time put back, is the one change that goes unnoticed.
+The name of a file is a hash of everything that its pixels depend on: how they are made, and each image's relative path,
+inode, length and time of change (in nanoseconds). Hashing the bytes would cost as much as decoding them. So one change
+goes unnoticed: an image that is overwritten in place, with the same length, and given its old time again.
 
-Whoever makes a file holds the folder's lock, and a second process waits and then finds it made. What a process leaves
-half-made when it is killed ends in `.part`, is never read, and is removed by the next one that holds the lock.
+The process that makes a file holds the folder's lock; a second process waits and then uses the file. What a killed
+process leaves unfinished ends in `.part`, is never read, and is removed by the next process that holds the lock.
 
-Images are decoded by threads, since Pillow's decoders work without the interpreter's lock. On two cores, 500 x 375
-JPEG to 224 px: 480 a second with one thread, 780 with two, 870 with four, 670 with two processes.
+Images are decoded by threads, since Pillow's decoders release the interpreter's lock. On two cores, 500 x 375 JPEG to
+224 px: 480 images per second with one thread, 780 with two, 870 with four, 670 with two processes.
 """
 
 import hashlib
@@ -44,19 +43,19 @@ BLOCK = 128  # images between two reports
 
 
 def silent(done: int, total: int, what: str) -> None:
-    """For those who need no progress."""
+    """Ignore progress."""
 
 
-progress: ContextVar[FileProgress] = ContextVar("progress", default=silent)  # who hears how decoding goes
+progress: ContextVar[FileProgress] = ContextVar("progress", default=silent)  # is told how decoding goes
 
 
-# What folders held when they were last looked at, by whoever looks at them for many seeds.
-_reads: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked", default=None)
+# What was read of folders inside of `sharing_reads`.
+_reads: ContextVar[dict[Hashable, Any] | None] = ContextVar("reads", default=None)
 
 
 @contextmanager
 def sharing_reads() -> Iterator[None]:
-    """Within it, the files of one data set after another are looked at once, however many streams are made of them."""
+    """Read the files of a data set once inside this context, however many streams are made of it in a row."""
     token = _reads.set({})
     try:
         yield
@@ -65,42 +64,43 @@ def sharing_reads() -> Iterator[None]:
 
 
 def forget_reads() -> None:
-    """What was looked at may have changed."""
+    """Forget what `read_once` keeps, since files may have changed."""
     known = _reads.get()
     if known is not None:
         known.clear()
 
 
-def read_once(key: Hashable, look: Callable[[], T]) -> T:
-    """What `look` gives, or gave when it was last asked for under the same key."""
+def read_once(key: Hashable, read: Callable[[], T]) -> T:
+    """Return what `read` returns; inside of `sharing_reads`, what it returned before for the same key."""
     known = _reads.get()
     if known is None:
-        return look()
+        return read()
     if key not in known:
-        known.clear()  # the images of one set at a time
-        known[key] = look()
-    found: T = known[key]
-    return found
+        known.clear()  # one data set at a time, to save memory
+        known[key] = read()
+    result: T = known[key]
+    return result
 
 
-# Images that are in memory, while somebody uses them: seeds of one process share them.
+# Images in memory, as long as one of the seeds of this process uses them.
 _IN_MEMORY: WeakValueDictionary[tuple[Path, bytes], Samples] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
 class ImageSet:
-    """How the images of a set are made, and from what."""
+    """Say how the images of a set are made, and from which files."""
 
     what: str  # for people
-    how: str  # whatever the pixels depend on besides the files and the size
-    size: int  # pixels a side
+    how: str  # what else the pixels depend on, besides files and size
+    size: int  # pixels per side
     home: Path  # what the files' paths are relative to
     files: Sequence[str]
-    rows: Sequence[int]  # the wanted ones, in order
-    make: Callable[[int], Image.Image]  # a row's image, at any size
+    rows: Sequence[int]  # the rows to make, in order
+    make: Callable[[int], Image.Image]  # from a row to its image, at any size
 
     @property
     def key(self) -> str:
+        """Return a hash of everything that the pixels depend on; refuse files that cannot be read."""
         digest = hashlib.sha256(f"{stored.FORMAT}\n{PIL.__version__}\n{self.size}\n{self.how}\n".encode())
         digest.update(np.array(self.rows, "<i8").tobytes())
         for name in self.files:
@@ -116,35 +116,36 @@ class ImageSet:
 
 @dataclass
 class Room:
-    """What is left of the memory that decoded images may take."""
+    """Count the memory that is left for decoded images."""
 
     left: int  # bytes
 
     def take(self, amount: int) -> bool:
+        """Take so many bytes if they are left; return whether they were."""
         fits = amount <= self.left
         self.left -= amount if fits else 0
         return fits
 
 
 def load_images(image_set: ImageSet, y: Tensor, room: Room) -> Source:
-    """The decoded images: in memory where there is room, else on the disk."""
-    kept = Stored(decoded(image_set), y)
-    if not room.take(kept.nbytes):
-        return kept
-    key = (kept.path, y.numpy().tobytes())
-    if (found := _IN_MEMORY.get(key)) is not None:
-        return found
-    rows = torch.arange(len(kept))
+    """Return the decoded images, in memory where there is room, else on the disk."""
+    on_disk = Stored(decoded(image_set), y)
+    if not room.take(on_disk.nbytes):
+        return on_disk
+    key = (on_disk.path, y.numpy().tobytes())
+    if (samples := _IN_MEMORY.get(key)) is not None:
+        return samples
+    rows = torch.arange(len(on_disk))
     try:
-        samples = kept[rows]
-    except BadCache:  # which has removed the file
+        samples = on_disk[rows]
+    except BadCache:  # the damaged file is removed by now
         samples = Stored(decoded(image_set), y)[rows]
     _IN_MEMORY[key] = samples
     return samples
 
 
 def decoded(image_set: ImageSet) -> Path:
-    """The file that holds a image_set's images, made if need be."""
+    """Return the file with the decoded images, which is made if need be."""
     key = image_set.key
     path = cache_folder() / f"{key}.images"
     if stored.whole(path, key):
@@ -152,7 +153,7 @@ def decoded(image_set: ImageSet) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with decoding_lock(path.parent, image_set.what):
-            if not stored.whole(path, key):  # nobody made it while we waited
+            if not stored.whole(path, key):  # no other process made it meanwhile
                 for left_over in path.parent.glob("*.part"):
                     left_over.unlink()
                 stored.write(path, key, len(image_set.rows), image_set.size, blocks(image_set))
@@ -167,7 +168,7 @@ def decoded(image_set: ImageSet) -> Path:
 
 @contextmanager
 def decoding_lock(place: Path, what: str) -> Iterator[None]:
-    """Let one process at a time decode into a folder; all its cores are busy with it anyway."""
+    """Let one process at a time decode into a folder, as one keeps all cores busy."""
     waited = False
 
     def waiting() -> None:
@@ -182,7 +183,7 @@ def decoding_lock(place: Path, what: str) -> Iterator[None]:
 
 
 def blocks(image_set: ImageSet) -> Iterator[Pixels]:
-    """A image_set's images in order, some at a time."""
+    """Yield the images of a set in order, some at a time."""
 
     def pixels(row: int) -> Pixels:
         return np.asarray(fit(image_set.make(row), (image_set.size, image_set.size))).transpose(2, 0, 1)
@@ -191,7 +192,7 @@ def blocks(image_set: ImageSet) -> Iterator[Pixels]:
 
 
 def in_parallel(work: Callable[[T], R], jobs: Sequence[T], report: FileProgress, what: str) -> Iterator[list[R]]:
-    """What `work` makes of each job, in order, some at a time."""
+    """Yield what `work` returns for each job, in order, some at a time; report after each block."""
     with ThreadPoolExecutor(THREADS) as pool:
         for start in range(0, len(jobs), BLOCK):
             yield list(pool.map(work, jobs[start : start + BLOCK]))
@@ -202,13 +203,15 @@ def in_parallel(work: Callable[[T], R], jobs: Sequence[T], report: FileProgress,
 
 
 def fit(image: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """An image at another size: scaled until it covers it (the shorter side fits a square), then its centre."""
+    """Return an image at another size: scaled until it covers that size, then cropped to its centre."""
     return image if image.size == size else ImageOps.fit(image, size, Image.Resampling.BILINEAR)
 
 
 def read_image(path: Path, at_least: int | None = None) -> Image.Image:
-    """An image as a person sees it: turned as its camera says, RGB, black where it is transparent. A large JPEG need
-    not be decoded in full where its sides are to be `at_least` some pixels."""
+    """Return an image as a person sees it: turned as its camera noted, RGB, black where it is transparent.
+
+    With `at_least`, a large JPEG may be decoded at a smaller size, no side shorter than so many pixels.
+    """
     with opened(path) as image:
         if at_least is not None:
             image.draft(None, (2 * at_least, 2 * at_least))
@@ -223,10 +226,10 @@ def read_image(path: Path, at_least: int | None = None) -> Image.Image:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Image.Image]:
-    """An image file; whatever goes wrong with it names it."""
+    """Open an image file; any error that it causes inside becomes a BadRequest that names the file."""
     try:
         with Image.open(path) as image:
             yield image
-    except Exception as error:  # Pillow's decoders raise whatever they stumble over
+    except Exception as error:  # Pillow's decoders raise errors of many types
         reason = getattr(error, "strerror", None) or str(error).replace(f" '{path}'", "").replace("\n", " ")
         raise BadRequest(f"{path} does not decode: {reason}") from None

@@ -1,7 +1,8 @@
-"""Image files from anywhere, made into what a learner of some stream takes: decoded and resized as its stream does.
+"""Image files from anywhere, decoded and resized as the stream that a learner was trained on does.
 
-Streams of folders scale an image until its shorter side fits, and take the centre. So does this, for every stream;
-where images have a black border (28 x 28 in 32 x 32), any that is not of the full size already is given one.
+Streams of folders scale an image until its shorter side fits, and take the centre. The same is done here for every
+stream. Where the images of a stream have a black border (28 x 28 in 32 x 32), an image gets one too, unless it has the
+full size already.
 """
 
 import os
@@ -17,35 +18,34 @@ from droptop.data.image_cache import fit, in_parallel, read_image, silent
 from droptop.data.image_folders import ENDINGS
 from droptop.errors import BadRequest
 
-WALKED = (*ENDINGS, ".bmp")  # in folders; a file that is named is read whatever its ending
+WALKED = (*ENDINGS, ".bmp")  # searched for in folders; a file given by name may have any ending
 
 
 def find_images(paths: Sequence[Path]) -> list[Path]:
-    """The files that are named, and those in the folders that are, sorted; none twice."""
-    found: dict[Path, None] = {}
+    """Return the files among these paths and the images in the folders among them, sorted per folder, each once."""
+    unique: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
             raise BadRequest(f"there is no image {path}")
         images = [path] if path.is_file() else walk(path)
         if not images:
             raise BadRequest(f"{path} holds no images ({', '.join(WALKED)})")
-        found |= dict.fromkeys(images)
-    return list(found)
+        unique |= dict.fromkeys(images)
+    return list(unique)
 
 
 def walk(folder: Path) -> list[Path]:
-    """The images below a folder; what is hidden is passed over."""
-    found = []
+    """Return the images at any depth below a folder, hidden files and folders left out."""
+    images = []
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [
-            Path(place, name) for name in sorted(files) if name.lower().endswith(WALKED) and not name.startswith(".")
-        ]
-    return found
+        visible = [name for name in sorted(files) if not name.startswith(".")]
+        images += [Path(place, name) for name in visible if name.lower().endswith(WALKED)]
+    return images
 
 
 def load(path: Path, shape: tuple[int, int, int], border: int = 0) -> Tensor:
-    """An image as a stream of this shape (c, h, w) has it, whose images have a border of so many black pixels."""
+    """Return an image as a stream of this shape (c, h, w) would give it, with a border of so many black pixels."""
     channels, height, width = shape
     inner = (width - 2 * border, height - 2 * border)
     image = read_image(path, at_least=max(inner))
@@ -53,20 +53,19 @@ def load(path: Path, shape: tuple[int, int, int], border: int = 0) -> Tensor:
         framed = Image.new("RGB", (width, height))
         framed.paste(fit(image, inner), (border, border))
         image = framed
-    return (
-        torch.from_numpy(np.array(image.convert("L" if channels == 1 else "RGB")))
-        .view(height, width, -1)
-        .permute(2, 0, 1)
-    )
+    pixels = torch.from_numpy(np.array(image.convert("L" if channels == 1 else "RGB")))
+    return pixels.view(height, width, -1).permute(2, 0, 1)
 
 
 def load_all(
     paths: Sequence[Path], shape: tuple[int, int, int], border: int, batch: int
 ) -> Iterator[tuple[list[Path], Tensor, list[str]]]:
-    """Batches of files and their images (N, c, h, w), read by several threads; beside them, what is wrong with those
-    files that are left out."""
+    """Yield batches of files, their images (N, c, h, w), and the errors of files that are left out.
 
-    def tried(path: Path) -> Tensor | str:
+    Files are read by several threads.
+    """
+
+    def attempt(path: Path) -> Tensor | str:
         try:
             return load(path, shape, border)
         except BadRequest as error:
@@ -74,7 +73,7 @@ def load_all(
 
     for start in range(0, len(paths), batch):
         part = paths[start : start + batch]
-        read = dict(zip(part, (each for some in in_parallel(tried, part, silent, "") for each in some)))
+        read = dict(zip(part, (image for some in in_parallel(attempt, part, silent, "") for image in some)))
         images = {path: image for path, image in read.items() if isinstance(image, Tensor)}
         pixels = torch.stack(list(images.values())) if images else torch.zeros(0, *shape, dtype=torch.uint8)
         yield list(images), pixels, [error for error in read.values() if isinstance(error, str)]

@@ -1,12 +1,12 @@
-"""Trees of images as people keep them: a folder a part (train, and test or val), in it a folder a class.
+"""Folders of images as people keep them: a folder per part (train, and test or val), in it a folder per class.
 
     FOLDER/train/CLASS/*.{jpg,jpeg,png,webp}
-    FOLDER/test/CLASS/...     or val/; without either, 20% of each class are held out
-    FOLDER/test-NAME/CLASS/...  as many further test sets as there are names, such as test-without-logo
-    FOLDER/masks/...          optional: the same relative paths as .png, any value but 0 is foreground
+    FOLDER/test/CLASS/...       or val/; without either, 20% of each class are held out
+    FOLDER/test-NAME/CLASS/...  a further test set, such as test-without-logo
+    FOLDER/masks/...            optional: the same relative paths as .png, any value but 0 is foreground
 
-Classes are the folders' names, sorted. Hidden files and files with other endings are passed over, with a note where
-they are images; whatever else is odd about a tree is refused with the name of the file or folder.
+Classes are the names of the folders, sorted. Hidden files and files with other endings are left out, with a warning
+where they are images. Anything else that is odd is refused with the name of the file or folder.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ FURTHER = "test-"  # what the folders of further test sets begin with
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """The training or the test images of a tree. Names are kept, not paths: there may be a great many."""
+    """List the images of one part. It holds names and not paths, since there may be millions."""
 
     home: Path  # names are relative to it
     classes: tuple[str, ...]
@@ -41,35 +41,38 @@ class ImageFolder:
         return len(self.names)
 
     def path(self, row: int) -> Path:
+        """Return the file of an image."""
         return self.home / self.names[row]
 
     def stem(self, row: int) -> str:
-        """An image's name without its ending, which it shares with its mask and its box."""
+        """Return the name of an image without its ending, by which its mask and box are found."""
         return str(PurePosixPath(self.names[row]).with_suffix(""))
 
     @cached_property
     def y(self) -> Tensor:
+        """Return the labels of all rows."""
         return torch.tensor(self.labels)
 
     @cached_property
     def rows_of(self) -> list[list[int]]:
-        """For each class its rows."""
+        """Return the rows of each class."""
         rows: list[list[int]] = [[] for _ in self.classes]
         for row, label in enumerate(self.labels):
             rows[label].append(row)
         return rows
 
     def select(self, rows: Sequence[int]) -> "ImageFolder":
+        """Return a list of some of the images."""
         return ImageFolder(
             self.home, self.classes, tuple(self.names[row] for row in rows), tuple(self.labels[row] for row in rows)
         )
 
 
 def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
-    """The sorted names in a folder, hidden ones left out."""
+    """Return the sorted names in a folder that are wanted and not hidden; refuse names that are not UTF-8."""
     try:
-        with os.scandir(folder) as found:
-            names = sorted(entry.name for entry in found if not entry.name.startswith(".") and wanted(entry))
+        with os.scandir(folder) as scan:
+            names = sorted(entry.name for entry in scan if not entry.name.startswith(".") and wanted(entry))
     except OSError as error:
         raise BadRequest(f"{folder}: {error.strerror}") from None
     for name in names:
@@ -79,7 +82,7 @@ def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[st
 
 
 def read_part(folder: Path) -> ImageFolder:
-    """The images below a folder of classes."""
+    """Return the images of a part, a folder of class folders; refuse empty folders."""
     classes = entries(folder, lambda entry: entry.is_dir())
     names: list[str] = []
     labels: list[int] = []
@@ -96,7 +99,7 @@ def read_part(folder: Path) -> ImageFolder:
 
 
 def note_other_images(folder: Path) -> None:
-    """Says how many images are passed over for their endings, if any are."""
+    """Warn of images that are left out because of their endings, if there are any."""
     readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
     others = entries(folder, lambda entry: Path(entry.name).suffix.lower() in readable.difference(ENDINGS))
     if others:
@@ -109,7 +112,7 @@ def note_other_images(folder: Path) -> None:
 
 
 def read_tree(folder: Path) -> tuple[ImageFolder, ImageFolder, dict[str, ImageFolder]]:
-    """Training and test images, and further test sets by name."""
+    """Return training images, test images, and further test sets by name."""
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not {'a' if folder.exists() else 'an existing'} folder")
     if not (folder / "train").is_dir():
@@ -124,14 +127,14 @@ def read_tree(folder: Path) -> tuple[ImageFolder, ImageFolder, dict[str, ImageFo
 
 
 def test_part(folder: Path, train: ImageFolder) -> ImageFolder:
-    """Images to test with, of the same classes."""
+    """Return the test images of a folder; refuse one with other classes than the training images have."""
     part = read_part(folder)
     same_classes(folder.parent / "train", train.classes, folder, part.classes)
     return part
 
 
 def same_classes(here: Path, ours: Sequence[str], there: Path, theirs: Sequence[str]) -> None:
-    """Refuses two folders whose classes differ, with those that do."""
+    """Raise BadRequest if the classes of two folders differ, with the classes that only one of them has."""
     differences = [
         f"{', '.join(sorted(set(some) - set(others)))} only in {where}"
         for some, others, where in ((ours, theirs, here), (theirs, ours, there))
@@ -142,8 +145,11 @@ def same_classes(here: Path, ours: Sequence[str], there: Path, theirs: Sequence[
 
 
 def hold_out(part: ImageFolder) -> tuple[ImageFolder, ImageFolder]:
-    """A fifth of each class for testing: those whose names' hashes come first, so that whatever the seed and whatever
-    is added to a folder, an image stays on its side but for the few at the edge."""
+    """Split a part in training and test images, a fifth of each class for testing.
+
+    Test images are those whose names have the smallest hashes. So the split is the same for every seed, and nearly the
+    same after images are added.
+    """
     held: set[int] = set()
     for name, rows in zip(part.classes, part.rows_of):
         count = max(1, round(HELD_OUT * len(rows)))

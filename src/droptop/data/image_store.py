@@ -2,15 +2,15 @@
 
     4096 bytes    a JSON header: format, key, rows, size, SHA-256 of the table at the end
     pixels        rows x 3 x size x size bytes
-    table         a CRC-32 a row
+    table         a CRC-32 per row
 
-A file whose header, length or table is wrong is not used, whatever happened to it. A row is checked when it is read,
-not when the file is opened: that would mean reading a set larger than memory before the first step.
+A file whose header, length or table is wrong is not used. A row is checked when it is read and not when the file is
+opened, since that would mean to read a set larger than memory before the first step.
 
-Rows are read with `preadv`, not mapped: pages of a mapped file count as the process's own memory until the system
-takes them back, and a run's memory should not depend on how much it has seen. The system is told of a batch's rows
-before the first is read, and fetches them side by side. Measured, 32 rows in random order: at 64 px 0.4 ms from the
-system's cache and 1.2 ms from the disk (4 to 8 ms without telling), at 224 px 4.6 ms from the cache.
+Rows are read with `preadv` and not mapped: pages of a mapped file count as memory of the process until the system takes
+them back, and the memory of a run should not depend on how much it has seen. The system is told about all rows of a
+batch before the first is read, so that it fetches them side by side. Measured, 32 rows in random order: at 64 px 0.4 ms
+from the system's cache and 1.2 ms from the disk (4 to 8 ms without telling), at 224 px 4.6 ms from the cache.
 """
 
 import hashlib
@@ -31,25 +31,28 @@ from torch import Tensor
 from droptop.errors import DroptopError
 from droptop.types import Samples
 
-FORMAT = 1  # raise it when images are laid out or made in another way
+FORMAT = 1  # increase it when images are laid out or made in another way
 HEADER = 4096
 
 Pixels = NDArray[np.uint8]
 
 
 class BadCache(DroptopError):
-    """Decoded images that are damaged; the file is gone, and the next command makes it anew."""
+    """Decoded images that are damaged; the file is removed, and the next command makes it anew."""
 
     resumable = True
 
 
 def file_size(rows: int, size: int) -> int:
+    """Return the length in bytes of a file of so many images with `size` pixels per side."""
     return HEADER + rows * (3 * size * size + 4)
 
 
 def write(path: Path, key: str, rows: int, size: int, blocks: Iterable[Pixels]) -> None:
-    """Writes `blocks` of images (n, 3, size, size) beside `path` and renames: the file is whole once it exists. A
-    full disk is noticed before the first block is asked for."""
+    """Write blocks of images (n, 3, size, size) to another name and rename it, so that a file is whole once it exists.
+
+    A full disk is noticed before the first block is made.
+    """
     beside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     table: list[int] = []
     try:
@@ -81,7 +84,7 @@ def write(path: Path, key: str, rows: int, size: int, blocks: Iterable[Pixels]) 
 
 
 def whole(path: Path, key: str) -> bool:
-    """Is this the file of that key, with nothing missing?"""
+    """Return whether a file is there, belongs to this key, and is neither cut off nor damaged in header or table."""
     try:
         with path.open("rb") as file:
             header: dict[str, Any] = json.loads(file.read(HEADER))
@@ -98,7 +101,7 @@ def whole(path: Path, key: str) -> bool:
 
 
 class Stored:
-    """A source on a disk: the file stays open, the images stay in it."""
+    """Read samples from a file of decoded images, which stays open."""
 
     def __init__(self, path: Path, y: Tensor) -> None:
         self.path, self.y = path, y
@@ -113,12 +116,14 @@ class Stored:
 
     @property
     def nbytes(self) -> int:
+        """Return the bytes that all images would take in memory."""
         return self.rows * self.row_bytes
 
     def __len__(self) -> int:
         return self.rows
 
     def __getitem__(self, rows: Tensor) -> Samples:
+        """Read some rows; raise BadCache and remove the file if one of them is damaged."""
         pixels = np.empty((len(rows), 3, self.size, self.size), np.uint8)
         places = [HEADER + row * self.row_bytes for row in rows.tolist()]
         if hasattr(os, "posix_fadvise"):

@@ -3,13 +3,13 @@
     ROOT/imagenet9/VARIANT/{train,val}/00_dog/...    VARIANT: original, only_fg, only_bg_t, ... as in TESTS
     ROOT/imagenet9/{masks,boxes.json}                optional, see `scenes`
 
-The same folders are found in ROOT/imagenet9/bg_challenge, ROOT/bg_challenge and ROOT too, as people unpack the
-archives; the challenge's own val folders, cleaned by hand, come first. A variant that has no folder is made from images
-and masks where there are masks, backgrounds coming from all nine classes; one that cannot be had is left out of the
-test sets. `split-imagenet9:only_fg` trains on a variant and tests on the same sets.
+The folders may also lie in ROOT/imagenet9/bg_challenge, ROOT/bg_challenge or ROOT, depending on how the archives were
+unpacked; the val folders of the challenge, which are cleaned by hand, come first. A variant without a folder is made
+from images and masks, with backgrounds from all nine classes; where there are no masks either, that test set is left
+out. `split-imagenet9:only_fg` trains on a variant and tests on the same sets.
 
-`split-tiny-imagenet9` is the same stream on ROOT/tiny-in9, whose images are 64 px a side: what is measured there says
-nothing of ImageNet-9.
+`split-tiny-imagenet9` is the same stream on ROOT/tiny-in9, with images of 64 px per side. Results on it say nothing
+about ImageNet-9.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,13 +45,13 @@ TESTS = ("original", *VARIANTS, "stylized")
 
 @dataclass(frozen=True)
 class ImageNet9Files:
-    """ImageNet-9, or a set laid out as it is."""
+    """Say where the images of ImageNet-9 lie, or those of a data set with the same layout."""
 
     name: str
     home: str  # where its folders belong, below the root
-    homes: tuple[str, ...]  # where they may be, the better ones first
-    smallest: int  # pixels a side that its images have at least
-    how: str  # to get it
+    homes: tuple[str, ...]  # where they may be, the preferred ones first
+    smallest: int  # pixels per side that its images have at least
+    how: str  # how to get the images
 
     def image_sets(
         self, variant: str, size: int, root: Path | None
@@ -66,12 +66,13 @@ class ImageNet9Files:
         return train[variant], dict(self.sets(root, "val", TESTS, size))
 
     def stream_name(self, variant: str) -> str:
+        """Return the name of the stream that trains on a variant."""
         return self.name if variant == "original" else f"{self.name}:{variant}"
 
     def sets(
         self, root: Path | None, part: str, names: Sequence[str], size: int
     ) -> Iterator[tuple[str, tuple[ImageSet, Tensor]]]:
-        """Those of the named variants that can be had."""
+        """Yield the images and labels of each variant that has a folder or can be made from masks, by its name."""
         scenes = None
         for name in names:
             what = f"{self.name}, {name} {part}"
@@ -88,15 +89,15 @@ class ImageNet9Files:
                     yield name, (scenes.image_set(name, rows, size, what), labels)
 
     def find(self, root: Path | None, variant: str, part: str) -> Path | None:
-        """The first folder that holds a variant; originals there must be."""
+        """Return the first folder that holds a variant, or None; raise `Missing` if it is the original."""
         places = [data_root(root) / home / variant / part for home in self.homes]
-        found = next((place for place in places if place.is_dir()), None)
-        if found is None and variant == "original":
+        folder = next((place for place in places if place.is_dir()), None)
+        if folder is None and variant == "original":
             raise Missing(self.name, data_root(root) / self.home / variant / part, self.how)
-        return found
+        return folder
 
     def scenes(self, root: Path | None, part: str) -> Scenes | None:
-        """The originals with their masks, where there are any."""
+        """Return the original images with their masks, or None where there are no masks."""
         folder = self.find(root, "original", part)
         assert folder is not None
         home = folder.parent.parent
@@ -105,13 +106,13 @@ class ImageNet9Files:
         return Scenes(self.listed(folder), home, read_boxes(home))
 
     def read(self, folder: Path) -> ImageFolder:
-        """A folder's images, once it is sure that they are this set's."""
+        """Return the images of a folder; refuse other classes, and images that are too small."""
         part = self.listed(folder)
         self.check_size(part)
         return part
 
     def listed(self, folder: Path) -> ImageFolder:
-        """A folder's images, by the names of its classes this set's."""
+        """Return the images of a folder; refuse one whose classes are not those of ImageNet-9."""
         part = read_part(folder)
         if wrong := set(TAUGHT) - set(part.classes):
             raise BadRequest(f"{folder} lacks {', '.join(sorted(wrong))}")
@@ -120,7 +121,7 @@ class ImageNet9Files:
         return part
 
     def check_size(self, part: ImageFolder) -> None:
-        """Refuses images that are too small, by the first of them."""
+        """Raise BadRequest if the first image of a part is too small."""
         with opened(part.path(0)) as image:
             width, height = image.size
         if min(width, height) < self.smallest:
@@ -130,17 +131,17 @@ class ImageNet9Files:
             )
 
     def where(self, root: Path | None) -> str:
-        """The folder it is in, and how many of the test sets can be had; nothing is read."""
+        """Return the folder and how many of the test sets there are or can be made; read no image."""
         train, val = (self.find(root, "original", part) for part in ("train", "val"))
         assert train is not None
         assert val is not None
         masks = (val.parent.parent / "masks/val").is_dir()
-        had = [test for test in TESTS if self.find(root, test, "val") or (masks and test in VARIANTS)]
-        return f"{train.parent.parent}, {len(had)} of {len(TESTS)} test sets"
+        available = [test for test in TESTS if self.find(root, test, "val") or (masks and test in VARIANTS)]
+        return f"{train.parent.parent}, {len(available)} of {len(TESTS)} test sets"
 
     def check(self, root: Path | None, progress: FileProgress = silent) -> str:
-        """Whether the whole set is in order, and what there is of it."""
-        said = []
+        """Read every image and mask and return a line per part; refuse the set with everything that is wrong."""
+        lines = []
         with all_refusals() as trying:
             for part in ("train", "val"):
                 folders = {variant: self.find(root, variant, part) for variant in TESTS}
@@ -148,23 +149,23 @@ class ImageNet9Files:
                     with trying():
                         if folder is not None:
                             images = self.listed(folder)
-                            said.append(check_images(images, f"{variant}/{part}", progress))
+                            lines.append(check_images(images, f"{variant}/{part}", progress))
                             self.check_size(images)
                 with trying():
                     if (scenes := self.scenes(root, part)) is not None:
-                        said.append(check_scenes(scenes, f"masks/{part}", progress))
-        return "\n".join(said)
+                        lines.append(check_scenes(scenes, f"masks/{part}", progress))
+        return "\n".join(lines)
 
 
 def known(variant: str) -> str:
-    """A variant's name, unless it is not one."""
+    """Return the name of a variant; refuse an unknown one."""
     if variant not in TESTS:
         raise BadRequest(f"there is no variant {variant}; there are {', '.join(TESTS)}")
     return variant
 
 
 def taught(part: ImageFolder) -> tuple[list[int], Tensor]:
-    """The rows of the classes that are taught, and their labels."""
+    """Return the rows of the classes that are taught, all but primates, and their labels."""
     rows = [row for row, label in enumerate(part.labels) if part.classes[label] != LEFT_OUT]
     return rows, torch.tensor([TAUGHT.index(part.classes[part.labels[row]]) for row in rows])
 

@@ -1,9 +1,8 @@
-"""MNIST from its idx files, plain or coloured: 28 x 28 grey padded to 32 x 32 RGB.
+"""MNIST from its idx files: 28 x 28 grey padded to 32 x 32.
 
-ROOT/MNIST/raw/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]
+    ROOT/MNIST/raw/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz]
 
-split-mnist     grey digits                                  test set: clean
-biased-mnist    a colour a digit (appendix B of the paper)   test sets: biased, plain, random
+`streams/mnist.py` makes streams of them.
 """
 
 from functools import cache
@@ -25,7 +24,7 @@ PARTS = {"train": 60_000, "t10k": 10_000}  # images in each
 
 
 def where(root: Path | None) -> str:
-    """The folder it is in, unless a file is missing; nothing is read."""
+    """Return the folder; refuse one that lacks a file. Reads none of them."""
     folder = folder_of(root)
     for part in PARTS:
         for kind in ("images-idx3", "labels-idx1"):
@@ -36,7 +35,7 @@ def where(root: Path | None) -> str:
 
 
 def check(root: Path | None, progress: FileProgress) -> str:
-    """Reads every file, or says what is wrong with some; then what there is, in a line."""
+    """Read every file and return a line about them; refuse them with everything that is wrong."""
     train, test = read(folder_of(root), tuple(PARTS.items()), progress)
     return f"{len(train):,} + {len(test):,} images of {len(DIGITS)} classes, {SIDE} x {SIDE}"
 
@@ -45,21 +44,23 @@ def check(root: Path | None, progress: FileProgress) -> str:
 
 
 def folder_of(root: Path | None) -> Path:
+    """Return the folder; raise `Missing`, with the command that gets it, where there is none."""
     return dataset_folder("MNIST", root, FOLDER, f"{download_command('mnist', root)} fetches it")
 
 
 def digits(root: Path | None) -> tuple[Samples, Samples]:
-    """Training and test images: N, 1, 32, 32."""
+    """Return training and test images (N, 1, 32, 32)."""
     return _cached(folder_of(root).resolve(), tuple(PARTS.items()))
 
 
 @cache
 def _cached(folder: Path, parts: tuple[tuple[str, int], ...]) -> tuple[Samples, Samples]:
-    """Read once a process."""
+    """Return training and test images, read once per process."""
     return read(folder, parts, lambda done, total, name: None)
 
 
 def read(folder: Path, parts: tuple[tuple[str, int], ...], progress: FileProgress) -> tuple[Samples, Samples]:
+    """Return training and test images of a folder; refuse files with everything that is wrong."""
     images, labels = [], []
     with all_refusals() as trying:
         for done, (part, rows) in enumerate(parts):
@@ -77,6 +78,7 @@ def read(folder: Path, parts: tuple[tuple[str, int], ...], progress: FileProgres
 
 
 def read_labels(path: Path, rows: int) -> Tensor:
+    """Return the labels in a file; refuse one with a label that is no digit, or without some digit."""
     y = torch.tensor(read_idx(path, (rows,))).long()
     for row in (y >= len(DIGITS)).nonzero()[:1, 0].tolist():
         raise BadRequest(f"{path}: the label of image {row} is {y[row]} instead of a number from 0 to 9")
@@ -86,7 +88,7 @@ def read_labels(path: Path, rows: int) -> Tensor:
 
 
 def present(path: Path) -> Path:
-    """The file, decompressed or not."""
+    """Return the file, or the compressed one where there is only that; refuse a missing one."""
     compressed = path.with_name(path.name + ".gz")
     if not path.is_file() and not compressed.is_file():
         raise BadRequest(f"{path} is missing, and so is {compressed.name}")

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from droptop.errors import BadRequest
 
-FileProgress = Callable[[int, int, str], None]  # files or bytes done, in all (0 where nobody knows), the file at hand
+FileProgress = Callable[[int, int, str], None]  # files or bytes done, their total (0: unknown), the current file
 
 
 def data_root(root: Path | None) -> Path:
-    """The folder that data sets lie in."""
+    """Return the folder that data sets lie in."""
     return root if root is not None else Path(os.environ.get("DROPTOP_DATA") or "data")
 
 
 class Missing(BadRequest):
-    """A data set that is not on this disk: what was looked for, and how to get it."""
+    """A data set that is not on this disk; the message says where it should be and how to get it."""
 
     def __init__(self, name: str, looked_for: Path, how: str) -> None:
         super().__init__(
@@ -26,7 +26,7 @@ class Missing(BadRequest):
 
 
 def dataset_folder(name: str, root: Path | None, folder: str, how: str) -> Path:
-    """A data set's folder below the root, or what to do about its absence."""
+    """Return the folder of a data set below the root; raise `Missing` where there is none."""
     path = data_root(root) / folder
     if not path.is_dir():
         raise Missing(name, path, how)
@@ -34,5 +34,5 @@ def dataset_folder(name: str, root: Path | None, folder: str, how: str) -> Path:
 
 
 def download_command(name: str, root: Path | None) -> str:
-    """What to type for a data set that has a public address."""
+    """Return the command that downloads a data set, in backquotes."""
     return f"`droptop data download {name}{'' if root is None else f' --root {root}'}`"

@@ -1,13 +1,13 @@
-"""Trees of images with foreground masks, from which background variants are made.
+"""Folders of images with foreground masks, from which background variants are made.
 
-    FOLDER/original/{train,val}/CLASS/*.jpg     or without original/; test/ will do for val/
-    FOLDER/masks/{train,val}/CLASS/*.png        any value but 0 is foreground; with an alpha channel, what is not clear
+    FOLDER/original/{train,val}/CLASS/*.jpg     or without original/; test/ may stand for val/
+    FOLDER/masks/{train,val}/CLASS/*.png        foreground: any value but 0 or, with an alpha channel, what is not clear
     FOLDER/boxes.json                           optional: {"boxes": {"val/CLASS/NAME": [left, top, right, bottom]}},
-                                                in pixels, all four inside the box; else the mask's own box is taken
+                                                in pixels, all four inside the box; else the box around the mask
 
-Who lends an image its background depends on the variant and the image's name alone; it is another image of the same
-part. The authors of the variants drop images whose box takes up more than 90%. Test sets should all show the same
-images, so here they stay, but they lend no background unless twenty draws in the chosen class find nothing better.
+The image that lends another its background (the donor) is one of the same part, and depends on the variant and on the
+name of the other alone. The authors of the variants drop images whose box covers more than 90%. Here they stay, so that
+all test sets show the same images, but they lend no background unless twenty draws find no other donor.
 """
 
 import json
@@ -25,13 +25,13 @@ from droptop.data.variants import Box, Mask, Pixels, box_of, mixed, no_fg, only_
 from droptop.errors import BadRequest, refuse
 from droptop.rng import derive
 
-MOST = 0.9  # of an image, for its box to leave a background worth lending
-DRAWS = 20
+MOST = 0.9  # share of a donor's pixels that its box may cover
+DRAWS = 20  # of a donor
 BOXES = "boxes.json"
 
 
 def plain(part: ImageFolder, size: int, what: str) -> ImageSet:
-    """A part's images as they are."""
+    """Return how to make the images of a part as they are."""
     return ImageSet(
         what,
         "plain",
@@ -45,14 +45,14 @@ def plain(part: ImageFolder, size: int, what: str) -> ImageSet:
 
 @dataclass(frozen=True)
 class Scenes:
-    """A part's images with their masks and boxes."""
+    """Make background variants of the images of a part, which have masks and may have boxes."""
 
     part: ImageFolder
     home: Path  # holds masks and boxes
     boxes: dict[str, Box]  # by the images' stems
 
     def image_set(self, variant: str, rows: Sequence[int], size: int, what: str) -> ImageSet:
-        """A variant of some of the images; any of the part's may lend its background."""
+        """Return how to make a variant of some rows; any image of the part may lend its background."""
         images = self.part.home.relative_to(self.home)
         files = [(images / name).as_posix() for name in self.part.names]
         files += [f"masks/{self.part.stem(row)}.png" for row in range(len(self.part))]
@@ -60,10 +60,11 @@ class Scenes:
         return ImageSet(what, variant, size, self.home, files, rows, partial(self.make, variant))
 
     def mask_path(self, row: int) -> Path:
+        """Return where the mask of an image belongs."""
         return self.home / "masks" / f"{self.part.stem(row)}.png"
 
     def read(self, row: int) -> tuple[Pixels, Mask]:
-        """An image and its mask, which fits."""
+        """Return an image and its mask; refuse a mask of another size."""
         image = np.asarray(read_image(self.part.path(row)))
         with opened(self.mask_path(row)) as file:
             mask = foreground(file)
@@ -75,11 +76,12 @@ class Scenes:
         return image, mask
 
     def box(self, row: int, mask: Mask) -> Box:
-        noted = self.boxes.get(self.part.stem(row))
-        return box_of(mask) if noted is None else noted.within(*mask.shape)
+        """Return the box of an image: the one in boxes.json, else the smallest around its mask."""
+        listed = self.boxes.get(self.part.stem(row))
+        return box_of(mask) if listed is None else listed.within(*mask.shape)
 
     def make(self, variant: str, row: int) -> Image.Image:
-        """A variant of one image, at the image's own size."""
+        """Return a variant of one image, at the size of the image."""
         image, mask = self.read(row)
         if variant == "only_fg":
             made = only_fg(image, mask)
@@ -90,12 +92,12 @@ class Scenes:
         elif variant == "only_bg_t":
             made = only_bg_t(image, self.box(row, mask))
         else:
-            background = fit(Image.fromarray(self.lent(variant, row)), (image.shape[1], image.shape[0]))
+            background = fit(Image.fromarray(self.background_for(variant, row)), (image.shape[1], image.shape[0]))
             made = mixed(image, mask, np.asarray(background))
         return Image.fromarray(made)
 
-    def lent(self, variant: str, row: int) -> Pixels:
-        """The background that an image is given, at the size of the image it comes from."""
+    def background_for(self, variant: str, row: int) -> Pixels:
+        """Return the background that an image is given, at the size of its donor."""
         for donor in self.donors(variant, row):
             image, mask = self.read(donor)
             box = self.box(donor, mask)
@@ -104,23 +106,23 @@ class Scenes:
         return only_bg_t(image, box)
 
     def donors(self, variant: str, row: int) -> Iterator[int]:
-        """The rows that are asked for a background, in turn."""
-        name, own, classes = self.part.stem(row), self.part.labels[row], len(self.part.classes)
+        """Yield the rows that may lend an image its background, in the order in which they are drawn."""
+        name, label, classes = self.part.stem(row), self.part.labels[row], len(self.part.classes)
         chosen = {
-            "mixed_same": own,
-            "mixed_next": (own + 1) % classes,
+            "mixed_same": label,
+            "mixed_next": (label + 1) % classes,
             "mixed_rand": derive(0, variant, name) % classes,
         }[variant]
         rows = self.part.rows_of[chosen]
-        others = len(rows) - (chosen == own)
+        others = len(rows) - (chosen == label)
         for draw in range(DRAWS if others else 0):
             position = derive(0, variant, name, draw) % others
-            yield rows[position + (chosen == own and rows[position] >= row)]
+            yield rows[position + (chosen == label and rows[position] >= row)]
         if not others:
             yield row  # the only image of its class
 
     def complete(self) -> "Scenes":
-        """Itself, unless a mask is missing or two images would share one."""
+        """Return itself; refuse images without a mask, and two images that would share one."""
         seen: dict[str, str] = {}
         errors = []
         for row, name in enumerate(self.part.names):
@@ -133,8 +135,11 @@ class Scenes:
 
 
 def foreground(file: Image.Image) -> Mask:
-    """Where a mask's own values are not 0: a colour is 0 where it is black; of a palette without black the numbers
-    count. An alpha channel goes before all of them unless it is opaque throughout."""
+    """Return where a mask is foreground: where it is not clear if it has an alpha channel, else where it is not 0.
+
+    An alpha channel that is opaque everywhere does not count. A colour is 0 where it is black; in a palette without
+    black, the numbers count instead.
+    """
     if "transparency" in file.info or file.mode == "LA":
         file = file.convert("RGBA")
     if file.mode == "P":
@@ -149,15 +154,15 @@ def foreground(file: Image.Image) -> Mask:
 
 
 def read_boxes(home: Path) -> dict[str, Box]:
-    """What boxes.json says, where there is one."""
+    """Return the boxes in boxes.json by the names of images without ending; none where there is no such file."""
     path = home / BOXES
     if not path.exists():
         return {}
     try:
-        noted = json.loads(path.read_bytes())["boxes"]
+        listed = json.loads(path.read_bytes())["boxes"]
         boxes = {
             str(stem): Box(max(0, left), max(0, top), right + 1, bottom + 1)
-            for stem, (left, top, right, bottom) in noted.items()
+            for stem, (left, top, right, bottom) in listed.items()
         }
         if any(type(edge) is not int for box in boxes.values() for edge in box):
             raise TypeError

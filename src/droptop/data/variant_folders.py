@@ -1,4 +1,4 @@
-"""Background variants as folders of images, in the backgrounds challenge's layout: for any tree that has masks."""
+"""Background variants written as folders of images, in the layout of the backgrounds challenge."""
 
 import shutil
 import uuid
@@ -14,9 +14,11 @@ from droptop.errors import BadRequest
 
 
 def write_variants(source: Path, out: Path, names: Sequence[str] = VARIANTS, progress: FileProgress = silent) -> int:
-    """Writes OUT/VARIANT/{train,val}/CLASS/NAME.png for each image of the parts of `source` that have masks (its
-    layout: see `scenes`); gives how many were written. All of them are there or none, and the same images give the same
-    pixels."""
+    """Write OUT/VARIANT/{train,val}/CLASS/NAME.png for each image of `source` that has a mask; return their number.
+
+    Either all files are written or none, and the same images give the same pixels. `scenes` describes the layout of
+    `source`; refuses one without images or masks, an unknown variant, and an `out` that is not empty.
+    """
     for name in names:
         if name not in VARIANTS:
             raise BadRequest(f"{name or 'an empty name'} is no variant that is made from masks: {', '.join(VARIANTS)}")
@@ -47,7 +49,7 @@ def write_variants(source: Path, out: Path, names: Sequence[str] = VARIANTS, pro
 
 
 def _write(scenes: Scenes, variant: str, out: Path, progress: FileProgress) -> int:
-    """One variant of one part."""
+    """Write a variant of a part and return the number of images."""
 
     def write(row: int) -> None:
         scenes.make(variant, row).save(out / variant / f"{scenes.part.stem(row)}.png", "PNG")

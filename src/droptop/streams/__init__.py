@@ -1,4 +1,4 @@
-"""Streams by name: `STREAMS` says how each is configured, built and, unless told otherwise, learned from."""
+"""Streams by name: how each is configured and built, and with which options it is learned from by default."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,11 +38,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Data:
-    """The images behind a stream. Both raise `Missing` where they are not on this disk."""
+    """The images behind a stream. Both functions raise `Missing` where the images are not on this disk."""
 
-    where: Callable[[Path | None], str]  # where they are below a root, found without reading them
-    check: Callable[[Path | None, FileProgress], str]  # reads every file, and says what there is
-    package: str | None = None  # what `droptop data download` calls them
+    where: Callable[[Path | None], str]  # from the root to the place of the images; reads none of them
+    check: Callable[[Path | None, FileProgress], str]  # reads every file and returns a summary
+    package: str | None = None  # the name that `droptop data download` takes
 
 
 BUILT_IN = Data(lambda root: "built in", fashion_images.check)
@@ -59,19 +59,21 @@ TINY_IMAGENET9 = Data(imagenet9_files.TINY.where, imagenet9_files.TINY.check)
 
 @dataclass(frozen=True)
 class StreamKind:
+    """Say how to build a stream, and with which options to learn from it by default."""
+
     build: Callable[[Any, int, int | None, Path | None], Stream]  # config, seed, limit, root of the data
     config: type[StreamConfig]
     preset: dict[str, Any]  # options of net and learner that suit this data
     about: str
     data: Data = BUILT_IN
-    border: int = 0  # black pixels that it draws around its images
+    border: int = 0  # black pixels around its images
 
 
 @dataclass(frozen=True)
 class Family:
-    """Streams whose name goes on after a colon."""
+    """A family of streams, whose names continue after a colon."""
 
-    takes: str  # what stands there
+    takes: str  # what stands after the colon
     about: str
     kind: Callable[[str], StreamKind]
 
@@ -143,7 +145,7 @@ STREAMS: dict[str, StreamKind] = {
     "split-tiny-imagenet9": _tiny_imagenet9("original"),
 }
 
-# Streams whose name goes on after a colon, such as `folder:PATH`: what stands there becomes a stream of its own.
+# Streams whose names continue after a colon, such as `folder:PATH`.
 FAMILIES: dict[str, Family] = {
     "folder": Family("PATH", "your own images, PATH/train/CLASS/*.jpg and, if there are any, PATH/test", _folder),
     "split-imagenet9": Family("VARIANT", "trains on one of its variants, such as only_fg", _imagenet9),
@@ -152,7 +154,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def find(name: str) -> StreamKind:
-    """The stream of this name."""
+    """Return the stream of a name; refuse a name that is unknown or not complete."""
     head, colon, rest = name.partition(":")
     if name in STREAMS:
         return STREAMS[name]
@@ -166,7 +168,7 @@ def find(name: str) -> StreamKind:
 
 
 def known_names() -> dict[str, str]:
-    """Every name that `find` knows, and what it stands for."""
+    """Return every name that `find` knows, with a line about it."""
     names = {name: kind.about for name, kind in STREAMS.items()}
     for name, family in FAMILIES.items():
         names[f"{name}:{family.takes}"] = family.about

@@ -1,9 +1,9 @@
-"""Augmentation on tensors: a whole batch at once, on whatever device it lies, from the generator it is given.
+"""Augmentation of a whole batch at once, on the device where it lies, with the generator that is given.
 
-    crop-flip     shifted by up to 4 pixels over black, mirrored half of the time: for 32 px
-    crop-resize   a random box blown up to the whole image, mirrored half of the time: for 64 px and more
+    crop-flip     shift by up to 4 pixels over black, mirror half of the time: for 32 px
+    crop-resize   enlarge a random box to the whole image, mirror half of the time: for 64 px and more
 
-Nothing here asks the device for a value: every choice is a tensor, so that a step can be captured and replayed.
+Nothing here waits for the device: every choice is a tensor, so that a step can be captured and replayed.
 """
 
 import math
@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Augment = Literal["none", "crop-flip", "crop-resize"]
-ATTEMPTS = 10  # boxes drawn an image, of which the first that fits is taken
+ATTEMPTS = 10  # boxes drawn per image, of which the first that fits is taken
 RATIOS = (3 / 4, 4 / 3)  # width over height of a box
 
 
 def augment(x: Tensor, kind: Augment, generator: torch.Generator, crop_area: float = 0.25) -> Tensor:
-    """A batch (B, c, h, w), augmented."""
+    """Return a batch (B, c, h, w) augmented in one of the ways above; `crop_area` is the least share of a box."""
     if kind == "crop-flip":
         return crop_flip(x, generator)
     if kind == "crop-resize":
@@ -29,7 +29,7 @@ def augment(x: Tensor, kind: Augment, generator: torch.Generator, crop_area: flo
 
 
 def crop_flip(x: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:
-    """Each image (B, c, h, w) shifted by up to `padding` pixels over black, and mirrored half of the time."""
+    """Shift each image (B, c, h, w) by up to `padding` pixels over black, and mirror it half of the time."""
     samples, _, height, width = x.shape
     shift = torch.randint(0, 2 * padding + 1, (2, samples, 1), generator=generator, device=x.device)
     mirror = torch.rand(samples, 1, generator=generator, device=x.device) < 0.5
@@ -49,10 +49,10 @@ def random_boxes(
     area: tuple[float, float],
     ratio: tuple[float, float] = RATIOS,
 ) -> Tensor:
-    """4, count: top, left, height and width of boxes as torchvision's RandomResizedCrop draws them.
+    """Draw boxes as torchvision's RandomResizedCrop does; return top, left, height and width (4, count).
 
-    The share of the image is uniform, the ratio of the sides log-uniform, the place uniform; a box that does not fit is
-    drawn again, and where none of ten fits, the largest in the middle whose ratio is allowed is taken.
+    The share of the image is uniform, the ratio of the sides log-uniform, the place uniform. A box that does not fit is
+    drawn again; where none of ten fits, the largest box in the middle that has an allowed ratio is taken.
     """
     device = generator.device
     share, log_ratio, y, x = torch.rand(4, ATTEMPTS, count, generator=generator, device=device)
@@ -69,12 +69,15 @@ def random_boxes(
 
 
 def resize_boxes(x: Tensor, boxes: Tensor, mirror: Tensor) -> Tensor:
-    """Each image's box (4, B) blown up to the whole image, bilinearly, and mirrored where told; in the same dtype."""
+    """Enlarge the box (4, B) of each image to the whole image, bilinearly, and mirror where `mirror` is true.
+
+    Keeps the dtype.
+    """
     height, width = x.shape[2:]
     top, left, h, w = boxes[:, :, None]
 
     def sampled(start: Tensor, length: Tensor, size: int) -> Tensor:
-        """Where the centres of `size` pixels lie in the box, never beyond the centres of its outermost pixels."""
+        """Return the places of `size` pixel centres in the box, never beyond the centres of its outermost pixels."""
         centres = (torch.arange(size, device=x.device) + 0.5) * length / size - 0.5
         return start + torch.minimum(centres.clamp(min=0), length - 1)
 

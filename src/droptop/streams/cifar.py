@@ -1,4 +1,4 @@
-"""Split CIFAR-10 and Split CIFAR-100: five tasks of 2 and of 20 classes; the test set is called `clean`."""
+"""Split CIFAR-10 and Split CIFAR-100: five tasks of 2 and of 20 classes; one test set, `clean`."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from droptop.data.cifar import CIFAR10, CIFAR100, SHAPE, CifarFiles, folder_of, 
 from droptop.streams.stream import Stream, StreamConfig
 from droptop.types import Spec
 
-# The paper's appendix E; the 3x3 stem leaves a last map that is larger than one cell.
+# Appendix E of the paper; with the 3x3 stem the last map is larger than one cell.
 PRESET = {"width": 64, "stem": "3x3", "lr": 0.1, "memory": 500, "augment": "crop-flip"}
 PRESET_100 = PRESET | {"memory": 2000}
 

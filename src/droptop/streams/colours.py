@@ -1,7 +1,8 @@
-"""Streams in which a colour tells the class (appendix B of the paper); what is coloured is shown on black.
+"""Streams in which a colour tells the class (appendix B of the paper), made from grey images on black.
 
-`biased` is coloured as training is, `plain` not at all, `random` with colours drawn at random. A class's colour fills
-just what the image shows, so these are the shortcut's pixels. Two classes may share a colour: it then points to both.
+The test set `biased` is coloured as the training images are, `plain` not at all, `random` with colours drawn at random.
+The colour fills what the image shows, so every pixel that is not black belongs to the shortcut. Classes may share a
+colour, which then points to all of them.
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +22,10 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class ColourConfig(ShortcutConfig):
+    """Hold the options of a stream whose colour tells the class."""
+
     correlation: float = 0.99
-    """How often an image has its class's own colour in training."""
+    """Share of training images that have the colour of their class."""
     colours: str = "red,green,blue,yellow,magenta,cyan,orange,blueviolet,pink,sienna"
     """The colours of classes 0 to 9, by name or as #rrggbb; classes may share one, as in red,green,green,green,..."""
 
@@ -40,7 +43,7 @@ class ColourConfig(ShortcutConfig):
         require(len(self.palette()[0]) > 1, "colours", takes, self.colours)
 
     def palette(self) -> tuple[Tensor, Tensor]:
-        """The different colours (K, 3), and for each class which of them is its own."""
+        """Return the different colours (K, 3), and for each class the number of its colour."""
         colours = [ImageColor.getrgb(name.strip()) for name in self.colours.split(",")]
         different = list(dict.fromkeys(colours))
         return torch.tensor(different), torch.tensor([different.index(colour) for colour in colours])
@@ -49,11 +52,11 @@ class ColourConfig(ShortcutConfig):
 def coloured(
     name: str, spec: Spec, train: Samples, test: Samples, config: ColourConfig, seed: int, limit: int | None
 ) -> Stream:
-    """The stream of grey images (N, 1, side, side) in their classes' colours."""
-    colours, own = config.palette()
+    """Return a stream of grey images (N, 1, side, side), coloured."""
+    colours, colour_of_class = config.palette()
 
     def paint(samples: Samples, correlation: float, purpose: str) -> Samples:
-        right = own[samples.y]
+        right = colour_of_class[samples.y]
         cues = draw_cues(right, correlation, generator(seed, name, purpose), len(colours))
         return Samples(tint(samples.x, colours, cues), samples.y, cues == right, samples.x[:, 0] > 0)
 
@@ -66,9 +69,9 @@ def coloured(
 
 
 def tint(grey: Tensor, colours: Tensor, cues_N: Tensor) -> Tensor:
-    """N, 3, side, side: grey images (N, 1, side, side) in the colours of their cues, as bright as they were."""
+    """Return grey images (N, 1, side, side) in the colours of their cues, as bright as they were (N, 3, side, side)."""
     x = torch.empty(len(grey), 3, *grey.shape[2:], dtype=torch.uint8)
-    for cue, colour in enumerate(colours):  # a colour at a time, since products take four times the memory
+    for cue, colour in enumerate(colours):  # one colour at a time, since products take four times the memory
         rows = cues_N == cue
         x[rows] = (grey[rows] * (colour.view(3, 1, 1) / 255)).round().to(torch.uint8)
     return x

@@ -1,12 +1,12 @@
-"""The built-in streams: a Fashion-MNIST subset, plain or with a shortcut that only the training data can be trusted on.
+"""The built-in streams: a subset of Fashion-MNIST, plain or with a shortcut that holds in the training data only.
 
     fashion              no shortcut                                    test set: clean
     fashion-sticker      a coloured sticker on the border (local cue)   test sets: biased, removed, random
     fashion-background   a texture behind the garment (global cue)      test sets: biased, removed, random
     fashion-colour       the garment's colour (all of what is seen)     test sets: biased, plain, random
 
-`biased` carries the shortcut as training does, `removed` and `plain` do not carry it, `random` carries one drawn at
-random.
+The test set `biased` has the shortcut as the training images have it, `removed` and `plain` do not have it, and in
+`random` it is drawn at random.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from droptop.streams.stream import Stream, StreamConfig
 from droptop.types import Samples, Spec
 
 SPEC = Spec((3, 32, 32), CLASSES, mean=0.286, std=0.353)  # Fashion-MNIST's customary figures
-# Measured to be enough net for these images on a CPU: a stride-2 stem and a last map of 2 x 2.
+# Measured: enough net for these images on a CPU. A stride-2 stem, and a last map of 2 x 2.
 PRESET = {"width": 12, "stem": "7x7/2", "lr": 0.05, "memory": 500, "augment": "none"}
 
 Paint = Callable[[Samples, float, torch.Generator], Samples]  # adds a shortcut of some correlation
@@ -33,10 +33,12 @@ Paint = Callable[[Samples, float, torch.Generator], Samples]  # adds a shortcut 
 
 @dataclass(frozen=True)
 class StickerConfig(ShortcutConfig):
+    """Hold the options of `fashion-sticker`."""
+
     sticker_size: int = 5
-    """Pixels a side."""
+    """Pixels per side of the sticker."""
     garment_brightness: float = 0.5
-    """Of the garments beside a sticker at full brightness: the dimmer they are, the more it stands out."""
+    """Brightness of the garments, where the sticker has 1: the dimmer they are, the more it stands out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,6 +59,7 @@ def fashion(config: StreamConfig, seed: int, limit: int | None = None, root: Pat
 def with_shortcut(
     name: str, paint: Paint, config: ShortcutConfig, seed: int, limit: int | None, brightness: float = 1.0
 ) -> Stream:
+    """Return a stream with a painted shortcut, and its test sets."""
     train, test = (dataclasses.replace(part, x=(part.x * brightness).to(torch.uint8)) for part in images())
     tests = {
         "biased": paint(test, config.correlation, generator(seed, name, "biased")),

@@ -1,8 +1,7 @@
 """A user's own images as a stream, `folder:PATH`.
 
-Its test set is called test; folders test-NAME are further ones, such as the same objects without what may give them
-away. With masks there is one per background variant, and so an answer to the question whether a learner leans on
-backgrounds.
+Its test set is called test; folders test-NAME are further test sets, such as the same objects without a logo. Where
+there are masks, there is a test set per background variant, which shows whether a learner relies on backgrounds.
 """
 
 from dataclasses import dataclass
@@ -23,8 +22,10 @@ PRESET_224 = PRESET | {"stem": "7x7/2-pool"}
 
 @dataclass(frozen=True)
 class ImageConfig(StreamConfig):
+    """Hold the options of a stream whose images are decoded from files."""
+
     image_size: int = 64
-    """Pixels a side: images are scaled until their shorter side fits, then cropped to their centre."""
+    """Pixels per side: images are scaled until their shorter side fits, then cropped to their centre."""
     in_memory_mb: int = 1024
     """MiB of decoded images to hold in memory, training images first; the others are read from the disk."""
 
@@ -35,13 +36,16 @@ class ImageConfig(StreamConfig):
 
     @property
     def room(self) -> Room:
+        """Return the memory that decoded images may take."""
         return Room(self.in_memory_mb * 2**20)
 
 
 @dataclass(frozen=True)
 class FolderConfig(ImageConfig):
+    """Hold the options of `folder:PATH`."""
+
     tasks: int = 0
-    """Tasks the classes are split into, evenly; 0 for two classes a task."""
+    """Tasks the classes are split into, evenly; 0 for two classes per task."""
 
 
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
@@ -51,7 +55,7 @@ def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None,
 
 
 def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, Source]]:
-    """Return what the images are like, those to train on, and the test sets."""
+    """Return the spec of a folder's images, its training images and its test sets."""
     tree, room = read_user_tree(path), config.room
     training, tests = image_sets(tree, config.image_size)
     spec = Spec((3, config.image_size, config.image_size), tree.train.classes, mean=MEAN, std=STD)

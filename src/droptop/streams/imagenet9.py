@@ -1,5 +1,7 @@
-"""Split ImageNet-9 in four tasks, as the paper splits it: (dog, bird), (vehicle, reptile), (carnivore, insect),
-(instrument, fish). `data/imagenet9.py` says where the images lie."""
+"""Split ImageNet-9: four tasks, as in the paper. `data/imagenet9.py` says where the images lie.
+
+The tasks are (dog, bird), (vehicle, reptile), (carnivore, insect), (instrument, fish).
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +15,18 @@ from droptop.types import Source, Spec
 
 @dataclass(frozen=True)
 class TinyImageNet9Config(ImageConfig):
+    """Hold the options of `split-tiny-imagenet9`."""
+
     tasks: int = 4
     """Tasks the classes are split into, evenly."""
 
 
 @dataclass(frozen=True)
 class ImageNet9Config(TinyImageNet9Config):
+    """Hold the options of `split-imagenet9`."""
+
     image_size: int = 224
-    """Pixels a side: images are scaled until their shorter side fits, then cropped to their centre."""
+    """Pixels per side: images are scaled until their shorter side fits, then cropped to their centre."""
 
 
 def split_imagenet9(

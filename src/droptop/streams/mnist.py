@@ -1,7 +1,9 @@
 """MNIST in five tasks of two digits, plain or coloured.
 
-split-mnist     grey digits                                 test set: clean
-biased-mnist    a colour per digit (appendix B of the paper)   test sets: biased, plain, random
+    split-mnist     grey digits                                    test set: clean
+    biased-mnist    a colour per digit (appendix B of the paper)   test sets: biased, plain, random
+
+Digits are padded to 32 x 32 pixels and have three channels.
 """
 
 import dataclasses

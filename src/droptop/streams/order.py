@@ -1,8 +1,8 @@
-"""What arrives when, and under which label: classes in tasks, what is kept back, long tails, blurred borders, noisy
-labels.
+"""The order of a stream: which sample arrives when, and under which label.
 
-Every function draws from a generator of its own, named by the seed and by what it decides. Switching one option on
-leaves what the others decide as it was; with all of them off a stream is its classes in tasks, shuffled.
+Classes in tasks, samples that are kept back, long tails, blurred borders between tasks, and noisy labels. Each function
+draws from its own generator, so that one option does not change what another decides. With all options off, a stream is
+its classes in tasks, shuffled.
 """
 
 import torch
@@ -16,7 +16,7 @@ from droptop.types import Tasks
 
 
 def class_labels(text: str, classes: tuple[str, ...], option: str) -> tuple[int, ...]:
-    """The labels of classes given as a list of names or labels, such as dog,cat or 5,3."""
+    """Return the labels of classes listed by name or label, as in dog,cat or 5,3; refuse unknown and repeated ones."""
     known = {name: label for label, name in enumerate(classes)}
     if not any(name.isdigit() for name in classes):  # where classes are named by numbers, a number is a name
         known |= {str(label): label for label in range(len(classes))}
@@ -31,7 +31,7 @@ def class_labels(text: str, classes: tuple[str, ...], option: str) -> tuple[int,
 
 
 def split_classes(classes: tuple[str, ...], tasks: int, class_order: str, split: str | None, seed: int) -> Tasks:
-    """The classes of each task; see the options of these names in `StreamConfig`."""
+    """Return the classes of each task; the options are those of `StreamConfig`."""
     if split is not None:
         class_labels(split.replace("/", ","), classes, "split")  # no class twice, not in two tasks either
         return tuple(class_labels(task, classes, "split") for task in split.split("/"))
@@ -52,8 +52,11 @@ def split_classes(classes: tuple[str, ...], tasks: int, class_order: str, split:
 
 
 def held_out(y: Tensor, percent: float) -> Tensor:
-    """N: is this row kept back? So many percent of every class, at least one row; the same ones whatever the seed, so
-    that nothing that is chosen by them was learned by another seed."""
+    """Return which rows are kept back (N): a percentage of every class, at least one row of each; none for 0.
+
+    They are the same for every seed; otherwise, options chosen by them would be chosen by samples that another seed
+    learned from.
+    """
     held = torch.zeros(len(y), dtype=torch.bool)
     if percent:
         for label in y.unique().tolist():
@@ -64,8 +67,10 @@ def held_out(y: Tensor, percent: float) -> Tensor:
 
 
 def long_tailed(y: Tensor, tasks: Tasks, ratio: float, seed: int) -> Tensor:
-    """N: is this row kept? The class that the seed puts at place c of C keeps n * ratio^(-c / (C - 1)) of its n rows,
-    at random, as in Long-Tailed CIFAR (Cao et al., 2019)."""
+    """Return which rows stay (N) so that classes become unequally frequent, as in Long-Tailed CIFAR (Cao et al., 2019).
+
+    The seed ranks the C classes; the class at rank c, from 0, keeps n * ratio^(-c / (C - 1)) of its n rows, at random.
+    """
     kept = torch.ones(len(y), dtype=torch.bool)
     classes = sorted(label for task in tasks for label in task)
     by_class = y.argsort(stable=True).split(y.bincount(minlength=classes[-1] + 1).tolist())
@@ -80,10 +85,10 @@ def long_tailed(y: Tensor, tasks: Tasks, ratio: float, seed: int) -> Tensor:
 
 
 def blurred(order: list[Tensor], percent: float, seed: int) -> list[Tensor]:
-    """The rows of each task after `percent` of them have swapped places with rows of other tasks, at random.
+    """Swap a percentage of the rows of each task with rows of other tasks, at random; return the new order.
 
-    A row that is to move never stays in its task. A task longer than all others together moves only as many rows as
-    those have to swap.
+    A row that is drawn to move always leaves its task. A task longer than all others together moves only as many rows
+    as the others move.
     """
     random = generator(seed, "blurry")
     counts = [round(len(rows) * percent / 100) for rows in order]
@@ -92,19 +97,19 @@ def blurred(order: list[Tensor], percent: float, seed: int) -> list[Tensor]:
     rows = torch.cat([rows[place] for rows, place in zip(order, places)])
     task = torch.arange(len(order)).repeat_interleave(torch.tensor(counts))
     source = torch.randperm(len(rows), generator=random)  # whose row each place receives
-    for own in range(len(order)):
-        stayed = ((task == own) & (task[source] == own)).nonzero()[:, 0]
-        free = ((task != own) & (task[source] != own)).nonzero()[:, 0]  # as many or more: no task has over half
-        other = free[torch.randperm(len(free), generator=random)[: len(stayed)]]
+    for number in range(len(order)):
+        stayed = ((task == number) & (task[source] == number)).nonzero()[:, 0]
+        others = ((task != number) & (task[source] != number)).nonzero()[:, 0]  # enough: no task has over half
+        other = others[torch.randperm(len(others), generator=random)[: len(stayed)]]
         source[stayed], source[other] = source[other], source[stayed]
     received = rows[source].split(counts)
     return [rows.index_copy(0, place, new) for rows, place, new in zip(order, places, received)]
 
 
 def noisy_labels(y: Tensor, order: list[Tensor], tasks: Tasks, percent: float, seed: int) -> Tensor:
-    """N: the labels, of which `percent` of each task's rows have become another class of that task, any of them alike.
+    """Return the labels (N) with a percentage of each task's rows changed to another class of the task, at random.
 
-    Another class of the same task: over all classes, labels would name classes long before these arrive.
+    The new class is one of the same task: drawn among all classes, labels would name classes before they arrive.
     """
     labels = y.clone()
     for task, (rows, classes) in enumerate(zip(order, tasks)):

@@ -1,4 +1,4 @@
-"""Reading ahead: the same items in the same order, made by a thread while the last ones are still in use."""
+"""Reading ahead: a thread makes the next items while the last ones are in use; items and order stay the same."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -12,8 +12,11 @@ END: Any = object()
 
 
 def prefetch(items: Iterator[T], ahead: int = AHEAD) -> Iterator[T]:
-    """Up to `ahead` items wait to be taken. What the thread raises is raised here; it ends when this iterator does,
-    however that comes about: it never waits for anybody to take an item."""
+    """Yield the same items, of which a thread makes up to `ahead` before they are needed.
+
+    Raises what the thread raises. The thread ends with this iterator, also where that is closed early, since it never
+    waits for an item to be taken.
+    """
     with ThreadPoolExecutor(1, "prefetch") as reader:
         waiting = deque(reader.submit(next, items, END) for _ in range(ahead))
         try:

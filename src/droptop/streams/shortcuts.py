@@ -1,6 +1,6 @@
-"""Shortcuts of known strength and known place, painted onto images: a cue a class, right most of the time.
+"""Shortcuts of known strength and place, painted onto images: one cue per class, right most of the time.
 
-Legend: N images; a cue is the number of the class that it points to.
+A cue is the number of the class that it points to. In names of tensors, N counts images.
 """
 
 import colorsys
@@ -18,8 +18,10 @@ CUES = 10  # colours and textures that can be told apart
 
 @dataclass(frozen=True)
 class ShortcutConfig(StreamConfig):
+    """Hold the options of a stream with a painted shortcut."""
+
     correlation: float = 0.95
-    """How often the shortcut tells the class in training."""
+    """Share of training images whose shortcut points to their class."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -27,19 +29,19 @@ class ShortcutConfig(StreamConfig):
 
 
 def palette() -> Tensor:
-    """CUES, 3: saturated colours, evenly spaced in hue; those of neighbouring classes are far apart."""
+    """Return saturated colours (CUES, 3), evenly spaced in hue, with those of neighbouring classes far apart."""
     hues = [(3 * cue % CUES) / CUES for cue in range(CUES)]
     return torch.tensor([[round(255 * v) for v in colorsys.hsv_to_rgb(hue, 1, 1)] for hue in hues], dtype=torch.uint8)
 
 
 def draw_cues(labels_N: Tensor, correlation: float, generator: torch.Generator, cues: int = CUES) -> Tensor:
-    """For each sample its own class's cue with probability `correlation`, else one of the others."""
+    """Draw a cue per sample: that of its class with probability `correlation`, else one of the others."""
     other = (labels_N + torch.randint(1, cues, labels_N.shape, generator=generator)) % cues
     return torch.where(torch.rand(labels_N.shape, generator=generator) < correlation, labels_N, other)
 
 
 def border_boxes(count: int, side: int, size: int, generator: torch.Generator) -> Tensor:
-    """N, side, side: a square of `size` pixels that touches a random edge of the image at a random place."""
+    """Draw a square of `size` pixels per image, at a random place of a random edge (N, side, side)."""
     along = torch.randint(0, side - size + 1, (count,), generator=generator)
     across = torch.randint(0, 2, (count,), generator=generator) * (side - size)
     flipped = torch.rand(count, generator=generator) < 0.5
@@ -51,14 +53,14 @@ def border_boxes(count: int, side: int, size: int, generator: torch.Generator) -
 
 
 def add_sticker(images: Tensor, cues_N: Tensor, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """A local cue: the images with a sticker in their cue's colour on the border, and its pixels (N, side, side)."""
+    """Put a sticker in the colour of its cue on each border; return images and pixels of stickers (N, side, side)."""
     pixels = border_boxes(len(images), images.shape[-1], size, generator)
     colour = palette()[cues_N][:, :, None, None]
     return torch.where(pixels[:, None], colour, images), pixels
 
 
 def textures(cues_N: Tensor, side: int, generator: torch.Generator) -> Tensor:
-    """N, 3, side, side: stripes whose colour, angle and width tell the cue, at a random phase."""
+    """Draw stripes (N, 3, side, side) whose colour, angle and width tell the cue, with a random phase."""
     angle, waves = cues_N * math.pi / CUES, 2 + cues_N % 4
     phase = torch.rand(cues_N.shape, generator=generator)
     y, x = torch.meshgrid(torch.arange(side) / side, torch.arange(side) / side, indexing="ij")
@@ -70,6 +72,6 @@ def textures(cues_N: Tensor, side: int, generator: torch.Generator) -> Tensor:
 def add_background(
     images: Tensor, foreground: Tensor, cues_N: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """A global cue: the images with their cue's texture behind the foreground (N, side, side), and its pixels."""
+    """Put the texture of its cue behind each foreground (N, side, side); return images and pixels of textures."""
     behind = textures(cues_N, images.shape[-1], generator)
     return torch.where(foreground[:, None], images, behind), ~foreground

@@ -1,7 +1,9 @@
-"""A stream: classes split into tasks, whose images arrive once, in an order that only the seed decides.
+"""A stream: classes split into tasks, whose images arrive once, in an order that depends on the seed alone.
 
-for x, y, task, shortcut in stream:      # in droptop's loop or in anyone's own
-    ...
+    for x, y, task, shortcut in stream:      # in droptop's loop or in your own
+        ...
+
+`Stream` takes any source of samples; `droptop.streams` has those that are known by name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,23 +24,24 @@ HELD_OUT = "held-out"  # the test set of training images that are kept back
 
 @dataclass(frozen=True)
 class StreamConfig:
+    """Hold the options that every stream has."""
+
     tasks: int = 5
-    """Tasks the classes are split into, evenly; 0: two classes a task, the last may have one."""
+    """Tasks the classes are split into, evenly; 0: two classes per task, the last may have one."""
     class_order: str = "natural"
     """Order in which classes arrive: natural, random (by the seed), or all of them by label or name (3,1,0,2)."""
     split: str | None = None
-    """Classes of each task by label or name (0,1/2,3), instead of tasks and class order; others are left out."""
+    """Classes of each task by label or name (0,1/2,3), instead of tasks and class order; other classes are left out."""
     imbalance: float = 1.0
-    """Long-tailed training data: the most frequent class over the least, exponential in between, order by the seed."""
+    """Samples of the most frequent training class over the least; exponential in between, order by the seed."""
     label_noise: float = 0.0
-    """Percent of a task's training labels that are wrong: another class of that task, all alike."""
+    """Percent of each task's training labels that are wrong: another class of the task, at random."""
     blurry: float = 0.0
     """Percent of each task's samples that swap places with samples of other tasks, as in i-Blurry."""
     hold_out: float = 0.0
-    """Percent of each class's training images that are kept back, and tested on instead of the test sets: to choose
-    other options by."""
+    """Percent of each class's training images kept back and tested on instead of the test sets, to tune options."""
     batch: int = 32
-    """Samples a step."""
+    """Samples per step."""
     drop_last: bool = True
     """Leave out a task's last batch where it is not full."""
 
@@ -52,7 +55,20 @@ class StreamConfig:
 
 
 class Stream:
-    """Batches of training images, each once, task after task; `tests` by name to see what has been learned."""
+    """Give batches of training images, each image once, task after task; hold the test sets.
+
+    Args:
+        name: The name of the stream, for messages.
+        spec: What the images are like, and the names of the classes.
+        train: The training images.
+        tests: The test sets by name.
+        config: The options of the stream.
+        seed: Decides the order of samples and, where options ask for it, of classes.
+        limit: At most so many samples per task; None for all.
+
+    Raises:
+        BadRequest: Labels lie outside the classes, a task has no full batch, or a test set has no sample of a task.
+    """
 
     def __init__(
         self,
@@ -70,7 +86,7 @@ class Stream:
             tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
-        for part, source in (("training images", train), *((f"test set {test}", one) for test, one in tests.items())):
+        for part, source in (("training images", train), *((f"test set {test}", part) for test, part in tests.items())):
             if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
                 raise BadRequest(
                     f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
@@ -88,8 +104,8 @@ class Stream:
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
 
     @cached_property
-    def own(self) -> list[Tensor]:
-        """For each task the rows of its classes in `train`, as many as arrive, shuffled."""
+    def task_rows(self) -> list[Tensor]:
+        """Return per task the rows of its classes in `train`, as many as arrive, shuffled."""
         left = (~self.held).nonzero()[:, 0]
         left = left[long_tailed(self.train.y[left], self.tasks, self.config.imbalance, self.seed)]
         rows = [left[torch.isin(self.train.y[left], torch.tensor(classes))] for classes in self.tasks]
@@ -98,37 +114,53 @@ class Stream:
 
     @cached_property
     def order(self) -> list[Tensor]:
-        """For each task the rows of `train` in the order in which they arrive."""
-        return blurred(self.own, self.config.blurry, self.seed)
+        """Return per task the rows of `train` in the order in which they arrive."""
+        return blurred(self.task_rows, self.config.blurry, self.seed)
 
     @cached_property
     def labels(self) -> Tensor:
-        """N: what the learner is told of each row of `train`, whose own labels are the truth."""
-        return noisy_labels(self.train.y, self.own, self.tasks, self.config.label_noise, self.seed)
+        """Return the labels that the learner is given (N); those of `train` are the truth."""
+        return noisy_labels(self.train.y, self.task_rows, self.tasks, self.config.label_noise, self.seed)
 
     def steps(self, task: int) -> int:
-        """Batches of a task."""
+        """Return the number of batches of a task.
+
+        Args:
+            task: The number of the task, from 0.
+        """
         full, rest = divmod(len(self.order[task]), self.config.batch)
         return full + (rest > 0 and not self.config.drop_last)
 
     def __len__(self) -> int:
+        """Return the number of batches of all tasks."""
         return sum(self.steps(task) for task in range(len(self.tasks)))
 
     def __iter__(self) -> Iterator[Batch]:
         return self.batches()
 
     def batch(self, position: Position) -> Batch:
-        """The batch at a position."""
+        """Return the batch at a position.
+
+        Args:
+            position: A task, and the number of a batch in it, both from 0.
+        """
         size = self.config.batch
         rows = self.order[position.task][position.batch * size : (position.batch + 1) * size]
         samples = self.train[rows]
         return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 
     def batches(self, start: Position = Position()) -> Iterator[Batch]:
-        """Every batch from `start` on; the same ones whatever was read before. A disk's are read ahead."""
+        """Return an iterator over the batches from a position on, the same ones whatever was read before.
+
+        Images on a disk are read ahead by a thread.
+
+        Args:
+            start: The first batch.
+        """
         return self.read(start) if isinstance(self.train, Samples) else prefetch(self.read(start))
 
     def read(self, start: Position) -> Iterator[Batch]:
+        """Yield the batches from a position on, each read when it is asked for."""
         for task in range(start.task, len(self.tasks)):
             for index in range(start.batch if task == start.task else 0, self.steps(task)):
                 yield self.batch(Position(task, index))
