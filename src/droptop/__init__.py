@@ -1,6 +1,6 @@
 """droptop: online continual learning that resists shortcut bias.
 
-Names are fetched when they are first used: importing torch takes seconds, and `droptop --help` need not.
+Names are imported when they are first used: importing torch takes seconds, which `droptop --help` does not need.
 """
 
 from importlib import import_module
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 
 __version__ = "0.1.0"
 
-_HOMES = {  # names by the module that has them
+_HOMES = {  # the names that each module has
     "api": ("compare", "resume", "run"),
     "debias": ("DropTop", "DropTopConfig", "drop_mask", "fuse"),
     "debias.attach": ("Attached", "attach"),
@@ -82,9 +82,10 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which would otherwise take any name for one that is there
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` would accept any name
 
     def __getattr__(name):
+        """Import a public name when it is first used."""
         for home, names in _HOMES.items():
             if name in names:
                 globals()[name] = value = getattr(import_module(f"droptop.{home}"), name)
@@ -93,4 +94,5 @@ if not TYPE_CHECKING:  # which would otherwise take any name for one that is the
 
 
 def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
     return sorted([*__all__, "__version__"])

@@ -9,10 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from droptop.data import download
+from droptop.data import cifar, download, mnist
 from droptop.data.download import PACKAGES, Package, bring, fetch
 from droptop.errors import BadRequest, DownloadFailed
-from droptop.streams import cifar, mnist
 
 DATA = bytes(range(256)) * 4000
 MD5 = hashlib.md5(DATA).hexdigest()

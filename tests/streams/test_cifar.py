@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from droptop import BadRequest, make_stream
+from droptop.data import cifar as cifar_files
 from droptop.data.root import data_root
 from droptop.streams import STREAMS, cifar
 
@@ -138,12 +139,12 @@ def test_where_data_lies(tmp_path, monkeypatch):
 
 def test_check(tmp_path):
     folder, seen = write_cifar10(tmp_path), []
-    said = cifar.check(cifar.CIFAR10, tmp_path, lambda *step: seen.append(step))
+    said = cifar_files.check(cifar.CIFAR10, tmp_path, lambda *step: seen.append(step))
     assert said == "100 + 20 images of 10 classes, 32 x 32"
     assert seen[0] == (0, 7, "batches.meta")
     assert seen[-1] == (7, 7, "CIFAR-10")
     rewrite(folder / "test_batch", labels=[11] * 20)
     with pytest.raises(BadRequest, match="test_batch"):
-        cifar.check(cifar.CIFAR10, tmp_path, lambda *step: None)
+        cifar_files.check(cifar.CIFAR10, tmp_path, lambda *step: None)
     write_cifar100(tmp_path)
-    assert cifar.check(cifar.CIFAR100, tmp_path, lambda *step: None) == "200 + 100 images of 100 classes, 32 x 32"
+    assert cifar_files.check(cifar.CIFAR100, tmp_path, lambda *step: None) == "200 + 100 images of 100 classes, 32 x 32"

@@ -5,9 +5,9 @@ import torch
 from droptop import BadRequest, Samples, make_learner, make_stream
 from droptop.cli import main
 from droptop.cli.run_flags import parse
+from droptop.data import folder
 from droptop.data.image_store import Stored
 from droptop.data.variants import VARIANTS
-from droptop.streams import folder
 
 from pictures import picture, pixels, save, write_tree
 from toys import feed

@@ -5,9 +5,10 @@ from PIL import ImageColor
 
 from droptop import BadRequest, make_stream
 from droptop.cli.run_flags import parse
+from droptop.data import mnist
 from droptop.errors import Damaged
 from droptop.runs.config import to_toml
-from droptop.streams import STREAMS, mnist
+from droptop.streams import STREAMS
 from droptop.streams.colours import ColourConfig
 
 from formats import idx_bytes, write_mnist
