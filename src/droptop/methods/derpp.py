@@ -39,13 +39,16 @@ class DERpp(Learner):
     config_type = DERppConfig
 
     def columns(self) -> Rows:
+        """Keep the logits of a sample, too."""
         return super().columns() | {"logits": torch.zeros(len(self.spec.classes))}
 
     def retrieve(self, stream: Rows) -> Rows:
+        """Draw two independent memory batches: one to distil, one to replay."""
         draws = [super(DERpp, self).retrieve(stream) for _ in range(2)]
         return {name: torch.cat([draw[name] for draw in draws]) for name in draws[0]}
 
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
+        """Compute the three terms of DER++."""
         draw = self.config.memory_batch
         arrived, distilled, replayed = logits.split([batch.stream, draw, draw])
         # Where the memory held too few samples, a stream row stands in: it has no stored logits to keep to.

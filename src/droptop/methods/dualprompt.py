@@ -76,6 +76,7 @@ class DualPrompt(Prompt):
         self.current_task = 0  # what `_task` holds
 
     def prompts(self, vit: ViT, config: DualPromptConfig) -> Prompts:
+        """Make the prompts; raise BadRequest if the ViT has too few blocks for them."""
         blocks = config.general_blocks + config.expert_blocks
         require(
             blocks <= len(vit.blocks),
@@ -86,9 +87,11 @@ class DualPrompt(Prompt):
         return Prompts(vit, config)
 
     def check_tasks(self, count: int) -> None:
+        """Raise BadRequest if there are fewer experts than tasks."""
         require(count <= self.config.experts, "experts", f"at least one for each of {count} tasks", self.config.experts)
 
     def enter(self, task: int) -> None:
+        """Note the task of the next step; raise BadBatch if it has no expert."""
         if not 0 <= task < self.config.experts:
             raise BadBatch(
                 f"there is no expert for task {task}: they are 0 to {self.config.experts - 1}; raise --experts"
@@ -101,9 +104,11 @@ class DualPrompt(Prompt):
         return super().arrive(x, y) | {"task": self._task.expand(len(x))}
 
     def columns(self) -> Rows:
+        """Keep the task of a sample, too."""
         return super().columns() | {"task": torch.zeros((), dtype=torch.int64)}
 
     def prefixes(self, prompts: Prompts, query: Tensor, rows: Rows) -> dict[int, Tensor]:
+        """Return the general prompt and an expert: that of the sample's task or, in prediction, the nearest."""
         choice = rows["task"][:, None] if "task" in rows else self.match(prompts, query)
         return shared_prefixes(prompts.general, query.shape[0]) | chosen_prefixes(
             prompts.experts, choice, start=self.config.general_blocks
@@ -115,12 +120,14 @@ class DualPrompt(Prompt):
         return choose(similarity, 1, self.config.batch_choice)
 
     def pull(self, prompts: Prompts, rows: Rows) -> Tensor:
+        """Return the mean cosine of queries with the key of their task, weighted; count the nearest experts."""
         experts = len(prompts.keys)
         prompts.usage += taken(self.match(prompts, rows["query"]), experts).sum(0) * prompts.entered.any()
         of_task = taken(rows["task"][:, None], experts)
         return self.config.pull * (cosines(rows["query"], prompts.keys) * of_task).sum(1).mean()
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
+        """Learn from a batch, and let the experts of tasks to come follow."""
         loss = super().step(x, y)
         for model in self.replicas:
             self.follow(model.prompts)

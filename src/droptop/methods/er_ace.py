@@ -17,6 +17,7 @@ class ERACE(Learner):
     """ER with another loss."""
 
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
+        """Compute the asymmetric cross-entropy."""
         arrived, replayed = logits.split([batch.stream, len(logits) - batch.stream])
         labels = batch.y[: batch.stream]
         present = torch.zeros_like(self.seen).index_fill(0, labels, True)

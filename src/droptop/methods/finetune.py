@@ -12,10 +12,11 @@ class Finetune(Learner):
     """The lower bound: trains on the stream alone, and forgets."""
 
     def retrieve(self, stream: Rows) -> Rows:
+        """Replay nothing."""
         return {name: rows[:0] for name, rows in stream.items()}
 
     def remember(self, stream: Rows) -> None:
-        pass
+        """Keep nothing."""
 
 
 class Joint(Finetune):

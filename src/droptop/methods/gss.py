@@ -47,14 +47,17 @@ class GSS(Learner):
     compiles = False  # gradients are read off the layers one by one
 
     def columns(self) -> Rows:
+        """Keep the score of a sample, too."""
         return super().columns() | {"score": torch.zeros(())}
 
     def check_maps(self) -> None:
+        """Raise BadRequest, also if the gradients of single samples cannot be had of this model."""
         super().check_maps()
         with evaluating(self.model):
             check_model(self.model, torch.zeros(self.spec.shape, device=self.device))
 
     def remember(self, stream: Rows) -> None:
+        """Store samples with their scores: in free slots or, in a full memory, in place of victims."""
         score, batch_score = self.scores(stream)
         free = first_free_slots(self.memory, len(score))
         full = self.memory.size == self.memory.capacity

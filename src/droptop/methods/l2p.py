@@ -65,6 +65,7 @@ class L2P(Prompt):
     config_type = L2PConfig
 
     def prompts(self, vit: ViT, config: L2PConfig) -> PromptPool:
+        """Make the pool; raise BadRequest if the ViT has too few blocks for it."""
         require(
             config.prompt_blocks <= len(vit.blocks),
             "prompt_blocks",
@@ -78,9 +79,11 @@ class L2P(Prompt):
         return choose(similarity, self.config.chosen, self.config.batch_choice)
 
     def prefixes(self, prompts: PromptPool, query: Tensor, rows: Rows) -> dict[int, Tensor]:
+        """Return the prompts that each sample takes."""
         return chosen_prefixes(prompts.prompts, self.choose(cosines(query, prompts.keys)))
 
     def pull(self, prompts: PromptPool, rows: Rows) -> Tensor:
+        """Return the sum of cosines with the keys of the prompts taken, weighted; count these prompts."""
         similarity = cosines(rows["query"], prompts.keys)
         chosen = taken(self.choose(similarity), len(prompts.keys))
         prompts.usage += chosen.sum(0)

@@ -43,6 +43,7 @@ class MIR(Learner):
     config_type = MIRConfig
 
     def retrieve(self, stream: Rows) -> Rows:
+        """Draw candidates and keep those most interfered with."""
         drawn = self.memory.sample(self.config.candidates, self.random["memory"], fill=stream)
         rise = torch.where(drawn["there"], self.interference(stream, drawn), -torch.inf)
         worst = rise.topk(self.config.memory_batch).indices

@@ -109,6 +109,7 @@ class Prompt(Learner):
         return model.trunk(first).pooled
 
     def arrive(self, x: Tensor, y: Tensor) -> Rows:
+        """Add the query of each sample, if it is that of the plain image."""
         rows = super().arrive(x, y)
         if self.config.query_image == "plain":
             with torch.no_grad():
@@ -116,10 +117,12 @@ class Prompt(Learner):
         return rows
 
     def columns(self) -> Rows:
+        """Keep the query of a sample, too, if it is that of the plain image."""
         kept = {"query": torch.zeros(self.width)} if self.config.query_image == "plain" else {}
         return super().columns() | kept
 
     def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
+        """Give the trunk the prefixes of each sample."""
         query = rows["query"] if "query" in rows else self.query(model, first)
         return (self.prefixes(model.prompts, query, rows),)
 
@@ -128,6 +131,7 @@ class Prompt(Learner):
         return not self.config.batch_choice
 
     def forward(self, model: Backbone, images: Tensor, batch: Joined, direction: int) -> Tensor:
+        """Run the forward pass, with the queries of the augmented images where the plain ones are not used."""
         if "query" not in batch.rows:
             with torch.no_grad():
                 batch.rows["query"] = self.query(model, model.stem(images))
@@ -136,11 +140,13 @@ class Prompt(Learner):
     # -- Learning ------------------------------------------------------------------------------------------------
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
+        """Learn from a batch, at a learning rate that may depend on its size."""
         if self.config.lr_scale == "batch/256":
             self.optimizer.param_groups[0]["lr"] = self.config.lr * len(x) / 256
         return super().step(x, y)
 
     def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
+        """Subtract the pull of keys to queries from the loss."""
         return super().objective(model, logits, batch) - self.pull(model.prompts, batch.rows)
 
     def clip(self, weights: list[nn.Parameter], norm: Tensor) -> None:

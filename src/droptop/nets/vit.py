@@ -65,6 +65,7 @@ class Attention(nn.Module):
         self.proj = nn.Linear(width, width)
 
     def forward(self, x: Tensor, prefix: Tensor | None) -> Tensor:
+        """Attend from each token to all tokens and, where given, to its sample's prefixes."""
         query, key, value = (
             part.unflatten(2, (self.heads, -1)).transpose(1, 2)  # each B, heads, n, e
             for part in self.qkv(x).chunk(3, 2)
@@ -117,12 +118,14 @@ class ViT(Backbone):
         self._modules["head"] = nn.Linear(width, classes)  # timm's name; see `classifier`
 
     def stem(self, x: Tensor) -> Tensor:
+        """Return the patch embeddings (B, width, h, w), without positions."""
         size = (self.input_size, self.input_size)
         if x.shape[2:] != size:
             x = F.interpolate(x, size, mode="bilinear", antialias=True)
         return self.patch_embed["proj"](x.expand(-1, 3, -1, -1))  # grey is three equal channels
 
     def trunk(self, first: Tensor, prefixes: Prefixes | None = None) -> Features:
+        """Return the last block's patch tokens as a map, and the normed class token."""
         tokens = torch.cat([self.cls_token.expand(first.shape[0], -1, -1), first.flatten(2).transpose(1, 2)], 1)
         tokens = tokens + self.pos_embed
         for index, block in enumerate(self.blocks):
