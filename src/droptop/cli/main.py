@@ -37,7 +37,7 @@ usage: droptop COMMAND ...
              droptop results studies/first --by data,method,debias
   report   a run, a comparison or a study as one HTML page; --watch keeps it up to date while it goes on
              droptop report runs/first --open
-  paper    the paper's tables and figures, run and shown beside what it says
+  paper    the paper's tables and figures, run and shown beside the paper's values
              droptop paper list
   data     which streams there are, and what is on this disk; downloads, checks, contact sheets
              droptop data list

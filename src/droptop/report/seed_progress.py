@@ -67,6 +67,7 @@ class Live(Observer):
         self.bars.stop()
 
     def progress(self, job: Job, progress: SeedProgress) -> None:
+        """Move the seed's bar, and that for all seeds."""
         at = f"task {progress.task + 1}/{progress.tasks}"
         if job.name not in self.rows:
             self.bars.start()  # not before, since images may be decoded first, with a bar of their own
@@ -109,6 +110,7 @@ class Plain(Observer):
         pass
 
     def progress(self, job: Job, progress: SeedProgress) -> None:
+        """Print a line if the seed has entered a task."""
         self.whole.update(job, progress)
         if self.tasks.get(job.name) != progress.task:
             self.tasks[job.name] = progress.task

@@ -61,6 +61,7 @@ def on_ray(address: str | None, cpus: float, gpus: float) -> Engine:
         raise BadRequest("--engine ray needs Ray: pip install 'droptop[ray]'") from None
 
     def engine(packs: list[Pack], driver: Driver) -> None:
+        """Run packs, and tell the driver what becomes of each."""
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         started = not ray.is_initialized()
         if started:

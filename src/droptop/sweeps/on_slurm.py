@@ -24,6 +24,7 @@ def on_slurm(study: Path, minutes: int, cpus: float, gpus: float, cluster: str |
         raise BadRequest("--engine submitit needs submitit: pip install 'droptop[slurm]'") from None
 
     def engine(packs: list[Pack], driver: Driver) -> None:
+        """Run packs, and tell the driver what becomes of each."""
         executor = submitit.AutoExecutor(study / "slurm", cluster=cluster)
         executor.update_parameters(
             timeout_min=minutes, cpus_per_task=max(1, round(cpus)), gpus_per_node=max(0, round(gpus)), name="droptop"

@@ -60,6 +60,8 @@ def server(pages: Pages, port: int) -> ThreadingHTTPServer:
     """Return a server of pages on 127.0.0.1, on any free port where `port` is 0; refuse a port that is taken."""
 
     class Handler(BaseHTTPRequestHandler):
+        """Answer requests from this machine."""
+
         def do_GET(self) -> None:
             """Answer with the page or its version."""
             path = self.path.partition("?")[0]
