@@ -2,10 +2,8 @@ import math
 
 import torch
 
-from droptop.memory import Buffer, reservoir_slots
+from droptop.memory import Buffer
 from droptop.rng import generator
-
-YES = torch.tensor(True)
 
 
 def columns():
@@ -43,24 +41,3 @@ def test_draws_are_uniform():
     counts = torch.stack([buffer.draw(3, random)[0] for _ in range(4000)]).flatten().bincount(minlength=10)
     assert counts[8:].sum() == 0
     assert (counts[:8] / 4000 - 3 / 8).abs().max() < 4 * math.sqrt(3 / 8 * 5 / 8 / 4000)
-
-
-def test_reservoir_keeps_every_sample_equally_often():
-    kept, trials = torch.zeros(30), 4000
-    random = generator(0, "reservoir")
-    for _ in range(trials):
-        buffer = Buffer(5, columns())
-        for start in range(0, 30, 6):  # the batch that fills the memory runs over its edge
-            batch = rows(*range(start, start + 6))
-            buffer.write(reservoir_slots(buffer, 6, YES, random), batch)
-        kept[buffer.rows["y"][:5]] += 1
-        assert buffer.size == 5
-    assert (kept / trials - 5 / 30).abs().max() < 4 * math.sqrt(5 / 30 * 25 / 30 / trials)
-
-
-def test_reservoir_that_does_not_accept_changes_nothing():
-    buffer = Buffer(5, columns())
-    slots = reservoir_slots(buffer, 4, torch.tensor(False), generator(0, "memory"))
-    assert slots.tolist() == [5] * 4
-    buffer.write(slots, rows(1, 2, 3, 4))
-    assert (buffer.seen, buffer.size) == (0, 0)

@@ -1,3 +1,5 @@
+"""ASER: Shapley values by their definition, and what the memory keeps and gives by them."""
+
 import itertools
 import math
 
@@ -6,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from droptop.memory import Buffer, balanced_draw
+from droptop.memory import balanced_draw
 from droptop.methods import aser
 from droptop.methods.aser import knn_shapley, take_places
 
@@ -57,32 +59,6 @@ def test_take_places():
     assert take_places(nobody, slots, none).tolist() == [none] * 4
 
 
-def buffer_of(labels, capacity):
-    buffer = Buffer(capacity, {"y": torch.zeros((), dtype=torch.int64)})
-    buffer.write(torch.arange(len(labels)), {"y": torch.tensor(labels)})
-    return buffer
-
-
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=20), st.integers(1, 25), st.integers(0, 10**6))
-def test_balanced_draw_takes_a_sample_of_every_class_in_turn(labels, count, seed):
-    buffer = buffer_of(labels, 22)
-    slots, there = balanced_draw(buffer, count, torch.Generator().manual_seed(seed))
-    drawn = slots[there].tolist()
-    assert len(set(drawn)) == len(drawn) == min(count, len(labels))
-    assert all(slot < len(labels) for slot in drawn)
-    taken = [sum(labels[slot] == label for slot in drawn) for label in range(5)]
-    held = [labels.count(label) for label in range(5)]
-    rounds = max(taken)
-    assert all(t >= min(rounds - 1, h) for t, h in zip(taken, held))
-
-
-def test_balanced_draw_prefers_no_class_in_a_partial_turn():
-    buffer, random = buffer_of([0] * 2 + [1] * 9 + [2] * 40, 60), torch.Generator().manual_seed(0)
-    labels = buffer.rows["y"]
-    counts = sum(labels[balanced_draw(buffer, 4, random)[0]].bincount(minlength=3) for _ in range(3000)) / 3000
-    assert (counts - 4 / 3).abs().max() < 4 * math.sqrt(2 / 9 / 3000)
-
-
 def test_retrieval_is_random_until_the_memory_is_full():
     learner = feed(toy_learner("aser", memory=60), toy_batches(3))
     stream = dict(zip("xy", toy_batches(1, seed=5)[0]))
@@ -93,16 +69,6 @@ def test_retrieval_is_random_until_the_memory_is_full():
     balanced_draw(learner.memory, 12, learner.random["memory"])
     expected = learner.memory.sample(6, learner.random["memory"], fill=stream)
     assert torch.equal(retrieved["x"], expected["x"])
-
-
-def test_balanced_draw_is_fair_within_a_class():
-    buffer, random = buffer_of([0] * 8 + [1] * 2, 12), torch.Generator().manual_seed(0)
-    counts = torch.zeros(12)
-    for _ in range(4000):
-        slots, _ = balanced_draw(buffer, 4, random)
-        counts[slots] += 1
-    assert (counts[:8] / 4000 - 2 / 8).abs().max() < 4 * math.sqrt(0.25 * 0.75 / 4000)
-    assert (counts[8:10] == 4000).all()
 
 
 def mean_values(learner, samples, labels, candidates, candidate_labels):

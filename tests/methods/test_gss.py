@@ -1,11 +1,11 @@
+"""GSS: scores against backward passes of their own, and who leaves the memory."""
+
 import math
 
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from droptop.memory import weighted_draw
 
 from toys import feed, toy_batches, toy_learner
 
@@ -85,17 +85,3 @@ def test_victims_are_distinct():
     for _ in range(50):
         taken = [slot for slot in learner.victims(torch.full((8,), -0.9), torch.tensor(-1.0)).tolist() if slot < 10]
         assert len(taken) == len(set(taken))
-
-
-def test_weighted_draw_is_sequential_sampling_without_replacement():
-    weights, trials = torch.tensor([0.5, 0.3, 0.2, 0.0]), 6000
-    random = torch.Generator().manual_seed(0)
-    draws = torch.stack([weighted_draw(weights, 2, random, none=4) for _ in range(trials)])
-    for first in range(3):
-        for second in range(3):
-            if first != second:
-                p = float(weights[first] * weights[second] / (1 - weights[first]))
-                measured = ((draws[:, 0] == first) & (draws[:, 1] == second)).float().mean().item()
-                assert abs(measured - p) < 4 * math.sqrt(p / trials)
-    assert (draws < 3).all()
-    assert weighted_draw(weights, 6, random, none=4).tolist()[4:] == [4, 4]

@@ -1,0 +1,70 @@
+"""Files that are whole or as they were, and that nobody touches without need."""
+
+import errno
+import json
+import os
+
+import pytest
+
+from droptop.system.files import write_atomic, write_changed, write_json
+
+
+@pytest.fixture
+def syncs(monkeypatch):
+    """Return the names of the files that are synced, in turn."""
+    synced, real = [], os.fsync
+
+    def fsync(number):
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{number}")))
+        real(number)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    return synced
+
+
+def test_a_file_is_synced_before_its_name_and_then_its_folder(tmp_path, syncs):
+    path = tmp_path / "result.json"
+    path.write_bytes(b"old")
+    write_atomic(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert syncs == ["result.json.part", tmp_path.name]
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace"])
+def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch, call):
+    path = tmp_path / "result.json"
+    path.write_bytes(b"old")
+
+    def fails(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(call, fails)
+        with pytest.raises(OSError, match="No space left"):
+            write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_an_equal_file_is_left_alone(tmp_path, syncs):
+    path = tmp_path / "config.toml"
+    write_changed(path, b"same")
+    before, count = path.stat(), len(syncs)
+    write_changed(path, b"same")
+    assert (path.stat().st_ino, path.stat().st_mtime_ns, len(syncs)) == (before.st_ino, before.st_mtime_ns, count)
+    write_changed(path, b"other")
+    assert path.read_bytes() == b"other"
+    assert path.stat().st_ino != before.st_ino  # another file under the name
+
+
+def test_json_comes_back_and_nan_is_refused(tmp_path):
+    path = tmp_path / "value.json"
+    value = {"a": [1, 2.5, None, True], "b": {"c": "café"}}
+    write_json(path, value)
+    assert json.loads(path.read_text()) == value
+    assert path.read_text().endswith("}\n")
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            write_json(path, {"loss": bad})
+    assert json.loads(path.read_text()) == value
