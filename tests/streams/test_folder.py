@@ -8,6 +8,7 @@ from droptop.cli.run_flags import parse
 from droptop.data import folder
 from droptop.data.image_store import Stored
 from droptop.data.variants import VARIANTS
+from droptop.streams.folder import PRESET
 
 from pictures import picture, pixels, save, write_tree
 from toys import feed
@@ -34,7 +35,7 @@ def test_a_stream_of_ones_own_images(plain_tree):
 def test_a_learner_knows_how_to_learn_from_it(plain_tree):
     stream = make_stream(f"folder:{plain_tree}", **SMALL)
     learner = make_learner("er", stream, width=4, stem="3x3")
-    assert (learner.config.lr, learner.config.memory, learner.config.augment) == (0.1, 500, folder.PRESET["augment"])
+    assert (learner.config.lr, learner.config.memory, learner.config.augment) == (0.1, 500, PRESET["augment"])
     feed(learner, [(batch.x, batch.y, batch.task) for batch in stream.batches()][:2])
 
 

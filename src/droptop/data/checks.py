@@ -39,6 +39,6 @@ def check_rows(work: Callable[[int], R], rows: Sequence[int], what: str, progres
         except BadRequest as error:
             return error
 
-    answers = [answer for some in in_parallel(attempt, rows, progress, what) for answer in some]
+    answers = [answer for block in in_parallel(attempt, rows, progress, what) for answer in block]
     refuse([answer for answer in answers if isinstance(answer, BadRequest)])
     return [answer for answer in answers if not isinstance(answer, BadRequest)]

@@ -73,7 +73,7 @@ def load_all(
 
     for start in range(0, len(paths), batch):
         part = paths[start : start + batch]
-        read = dict(zip(part, (image for some in in_parallel(attempt, part, silent, "") for image in some)))
+        read = dict(zip(part, (image for block in in_parallel(attempt, part, silent, "") for image in block)))
         images = {path: image for path, image in read.items() if isinstance(image, Tensor)}
         pixels = torch.stack(list(images.values())) if images else torch.zeros(0, *shape, dtype=torch.uint8)
         yield list(images), pixels, [error for error in read.values() if isinstance(error, str)]

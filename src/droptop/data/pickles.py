@@ -8,7 +8,7 @@ array needs become marks on the stack, and what calling them would give is worke
 ever called. Time and memory stay in proportion to the file.
 
 Python's fast unpickler with a list of allowed names would be ten lines, but takes 4 GiB for a file of 9 bytes, and
-forever for one of 506. Checksums would refuse CIFAR with other labels, or written anew by python 3.
+does not end on one of 507 (2^100 steps). Checksums would refuse CIFAR with other labels, or written anew by python 3.
 """
 
 import math
@@ -77,6 +77,7 @@ class Bytes:
         self.data, self.at, self.reads = data, 0, 0
 
     def read(self, count: int) -> bytes:
+        """Return the next bytes; refuse a file that ends before, or that takes more reads than CIFAR's."""
         self.reads += 1
         if self.reads > MOST_READS:
             raise Refused(f"it takes more than {MOST_READS:,} reads")
@@ -87,6 +88,7 @@ class Bytes:
         return piece
 
     def readline(self) -> bytes:
+        """Return the next line, which holds a module or a name in it."""
         end = self.data.find(b"\n", self.at, self.at + 100)
         if end < 0:
             raise Refused("a name without an end")

@@ -60,17 +60,20 @@ class DropTopPlugin:
             self.layer.load_state_dict(before.state_dict())
 
     def before_forward(self, strategy: Any, **_: Any) -> None:
+        """Give the layer the labels of the pass that begins."""
         assert self.layer is not None
         self.after_forward(strategy)  # Avalanche does not call it when a pass fails
         self.labels = self.layer.labels(strategy.mb_y)
         self.labels.__enter__()
 
     def after_forward(self, strategy: Any, **_: Any) -> None:
+        """Take the labels away, so that other passes are not debiased."""
         if self.labels is not None:
             self.labels.__exit__(None, None, None)
             self.labels = None
 
     def after_update(self, strategy: Any, **_: Any) -> None:
+        """Count the step, and adapt the intensities where a probe is due."""
         assert self.layer is not None
         if self.layer.tick():
             self.remembered = self.remembered or self.memory(strategy)

@@ -71,6 +71,8 @@ def with_shortcut(
 
 
 def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
+    """Return the stream whose shortcut is a sticker on the border, beside dimmed garments."""
+
     def paint(samples: Samples, correlation: float, random: torch.Generator) -> Samples:
         cues = draw_cues(samples.y, correlation, random)
         x, shortcut = add_sticker(samples.x, cues, config.sticker_size, random)
@@ -80,6 +82,8 @@ def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None, 
 
 
 def fashion_background(config: ShortcutConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
+    """Return the stream whose shortcut is a texture behind the garment."""
+
     def paint(samples: Samples, correlation: float, random: torch.Generator) -> Samples:
         cues = draw_cues(samples.y, correlation, random)
         x, shortcut = add_background(samples.x, foreground(samples.x), cues, random)
