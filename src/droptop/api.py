@@ -18,7 +18,7 @@ from droptop.report.seed_progress import Plain
 from droptop.runs.config import Config, configure
 from droptop.runs.folder import Command, RunFolder, seed_folder
 from droptop.runs.requests import arms, begin, finished, load, with_seeds
-from droptop.training.execute import execute, forgiven
+from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
 from droptop.training.workers import UNGUARDED
 
@@ -105,7 +105,7 @@ def carry_on(command: Command, config: Config, out: Path, observer: Observer) ->
 
     runs = [RunFolder(folder, arm.noted()) for folder, arm in arms(command, config, out).items()]
     summaries = [result] if command == "run" else result["arms"].values()
-    with forgiven(was_finished, "figures", observer.note):
+    with note_write_errors(was_finished, "figures", observer.note):
         for run, summary in zip(runs, summaries):
             for seed, why in figures.draw_run(run, summary).items():
                 observer.note(

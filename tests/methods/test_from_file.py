@@ -179,7 +179,7 @@ def test_an_error_in_it_is_told_by_file_and_line(mine, tmp_path, capsys):
 
 def test_workers_that_all_fail_are_not_waited_for(mine, tmp_path, monkeypatch, capsys):
     """Two processes fail alike: the second waits for its next order, and must not be given time to save."""
-    monkeypatch.setattr("droptop.training.workers.GRACE", 600.0)  # which this test would take
+    monkeypatch.setattr("droptop.training.worker_pool.GRACE", 600.0)  # which this test would take
     mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
     assert (
         main(

@@ -9,8 +9,9 @@ from droptop.errors import Diverged
 from droptop.runs.config import configure
 from droptop.sweeps.local import PatientPool, merged
 from droptop.training.concurrent_seeds import ConcurrentSeeds
+from droptop.training.observer import Job
 from droptop.training.seed_run import Interrupted
-from droptop.training.workers import Job, Worker
+from droptop.training.worker_pool import Worker
 
 
 class Flier(SimpleNamespace):
@@ -40,7 +41,7 @@ def test_one_failure_stops_all():
 def test_unless_somebody_is_told_of_it():
     runs, told = fliers(None, Diverged("the loss is nan"), None), []
     done = list(
-        ConcurrentSeeds(runs, "cpu", most=3, spoiled=lambda run, error: told.append((run, str(error)))).finished()
+        ConcurrentSeeds(runs, "cpu", most=3, failed_alone=lambda run, error: told.append((run, str(error)))).finished()
     )
     assert done == [runs[0], runs[2]]
     assert told == [(runs[1], "the loss is nan")]
@@ -51,7 +52,7 @@ def test_whatever_does_not_break_the_process_is_its_own_fault(error):
     """What does not fit beside others is tried again, and is to blame once it does not fit alone; the others go on
     side by side."""
     runs, told = fliers(None, error, *[None] * 8), []
-    together = ConcurrentSeeds(runs, "cpu", most=4, spoiled=lambda run, error: told.append(run))
+    together = ConcurrentSeeds(runs, "cpu", most=4, failed_alone=lambda run, error: told.append(run))
     done = list(together.finished())
     assert sorted(map(id, done)) == sorted(id(run) for run in runs if run is not runs[1])
     assert told == [runs[1]]
@@ -61,7 +62,7 @@ def test_whatever_does_not_break_the_process_is_its_own_fault(error):
 @pytest.mark.parametrize("error", [RuntimeError("CUDA error: an illegal memory access"), Interrupted("stopped")])
 def test_what_is_not_a_fault_of_its_own_stops_all_the_same(error):
     runs = fliers(None, error, None, None)
-    together = ConcurrentSeeds(runs, "cpu", most=2, spoiled=lambda run, error: None)
+    together = ConcurrentSeeds(runs, "cpu", most=2, failed_alone=lambda run, error: None)
     with pytest.raises(type(error)):
         list(together.finished())
     assert runs[3].taken == 0
@@ -89,7 +90,7 @@ class Driver:
 
 def test_who_failed_alone_is_not_counted_again_when_the_company_fails(tmp_path):
     class Pipe:
-        messages = [("spoiled", 1, "its own"), ("failed", 0, "of all")]
+        messages = [("failed alone", 1, "its own"), ("failed", 0, "of all")]
         sent = []
 
         def recv(self):

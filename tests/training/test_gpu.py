@@ -11,7 +11,7 @@ from droptop.runs.config import configure
 from droptop.streams import Position
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.device_stream import on_device
-from droptop.training.evaluation import ask
+from droptop.training.evaluation import predict_test
 from droptop.training.graphs import GraphedSteps, Uncapturable
 from droptop.training.seed_run import SeedRun, blocks
 from droptop.training.stepping import Steps
@@ -108,8 +108,8 @@ def test_what_graphs_predict_is_what_eager_passes_predict(method):
         for batch in range(4):
             steps.advance(Position(0, batch))
             steps.read()
-            eager = ask(learner, test, lambda x: Steps.predict(steps, x))
-            graphed = ask(learner, test, steps.predict)
+            eager = predict_test(learner, test, lambda x: Steps.predict(steps, x))
+            graphed = predict_test(learner, test, steps.predict)
             assert torch.equal(eager.predicted, graphed.predicted)
             assert len(eager.predicted) > 0
         assert steps.predict_graph is not None

@@ -49,41 +49,39 @@ def test_checkpoints_do_not_change_a_run(straight, tmp_path):
     assert digest(tmp_path) == straight
 
 
-class Beside(SeedRun):
-    """Writes checkpoints beside training, as on a GPU."""
-
-    def beside(self, learner):
-        return True
-
-
-def beside(run, **options):
-    return Beside(configure(**OPTIONS | options), run, 0, lambda progress: None)
+def in_background(folder, **options):
+    """A run that writes its checkpoints in the background, as on a GPU."""
+    run = SeedRun(configure(**OPTIONS | options), folder, 0, lambda progress: None)
+    run.checkpoints.background = True
+    return run
 
 
-def test_checkpoints_written_beside_training_are_the_same(straight, tmp_path):
-    beside(tmp_path / "whole")()
+def test_checkpoints_written_in_the_background_are_the_same(straight, tmp_path):
+    in_background(tmp_path / "whole")()
     assert digest(tmp_path / "whole") == straight
-    parts = beside(tmp_path / "parts")
+    parts = in_background(tmp_path / "parts")
     asked = iter([False] * 7 + [True])
     parts.stop = lambda: next(asked)
     with pytest.raises(Interrupted):
         parts()
-    assert checkpoint.newest_first(parts.checkpoints)[0].stem == checkpoint.step_name(8)  # there once it has stopped
-    beside(tmp_path / "parts")()
+    assert checkpoint.newest_first(parts.checkpoints.folder)[0].stem == checkpoint.step_name(
+        8
+    )  # there once it has stopped
+    in_background(tmp_path / "parts")()
     assert digest(tmp_path / "parts") == straight
 
 
-def test_a_checkpoint_that_cannot_be_written_beside_training_ends_it(tmp_path, monkeypatch):
+def test_a_checkpoint_that_cannot_be_written_in_the_background_ends_it(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "write", full)
     with pytest.raises(OSError, match="No space left"):
-        beside(tmp_path)()
+        in_background(tmp_path)()
 
 
 def test_a_run_that_fails_waits_for_its_checkpoint(tmp_path, monkeypatch):
-    written, write, run = [], checkpoint.write, beside(tmp_path)
+    written, write, run = [], checkpoint.write, in_background(tmp_path)
 
     def slowly(*given):
         time.sleep(0.3)
@@ -91,12 +89,12 @@ def test_a_run_that_fails_waits_for_its_checkpoint(tmp_path, monkeypatch):
         written.append(given[1])
 
     def fail(*_):
-        if run.writing is not None:
+        if run.checkpoints.writing is not None:
             raise RuntimeError("something else")
         return {}
 
     monkeypatch.setattr(checkpoint, "write", slowly)
-    monkeypatch.setattr(run, "line", fail)
+    monkeypatch.setattr(run, "metrics_line", fail)
     with pytest.raises(RuntimeError, match="something else"):
         run()
     assert len(written) == 1

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from droptop.sweeps.sweep import Driver, Pack
 from droptop.training.observer import Job
-from droptop.training.workers import Failure, Worker, WorkerPool
+from droptop.training.worker_pool import Worker, WorkerPool
+from droptop.training.workers import Failure
 
 
 @dataclass

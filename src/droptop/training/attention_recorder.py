@@ -1,9 +1,8 @@
-"""Where does the model look, and what would be dropped? Recorded in the middle and at the end of every task, on a few
-images that stay the same, so that one can watch it change.
+"""Record the attention of a model and the cells it would drop, in the middle and at the end of every task.
 
-Looking changes nothing: no gradient, BatchNorm normalises by these images and keeps its running statistics, and the
-learner's generators are left alone (which cells fall to chance is drawn once, from a generator of its own). Counts of
-dropped cells are those of kappa' itself, rounded to the nearest.
+The images stay the same, so that one can watch the attention change. Recording changes nothing in the learner: there
+is no gradient, BatchNorm normalises by these images and keeps its running statistics, and random cells are drawn by a
+generator of their own. Counts of dropped cells are those of kappa' itself, rounded to the nearest.
 """
 
 from pathlib import Path
@@ -21,29 +20,29 @@ from droptop.streams import Stream
 from droptop.training.record_files import forget_others, write_moment, write_record
 from droptop.types import Samples, Source
 
-SHOWN = 8  # images kept as they are; of the others, labels and maps
+SHOWN = 8  # images that are kept; of the others, only labels and maps are
 
 
 class AttentionRecorder:
-    """Looks at `count` images of the first test set, a class each in turn, in the order in which classes arrive."""
+    """Record attention on `count` images of the first test set, every class in turn, in order of arrival."""
 
     def __init__(self, folder: Path, stream: Stream, count: int) -> None:
         self.folder, self.classes, self.seed = folder, stream.spec.classes, stream.seed
         test = next(iter(stream.tests.values()))
         arrival = [label for task in stream.tasks for label in task]
         self.samples = test[in_turn(test, arrival, count)]
-        self.began = False
+        self.images_recorded = False
 
     def record(self, learner: Learner, step: int, task: int) -> None:
-        """Records what the learner attends to after a step."""
+        """Record the attention of the learner after a step; the first time, the images too."""
         maps = maps_of(learner, self.samples, self.seed)
-        if not self.began:
+        if not self.images_recorded:
             self.record_images(*maps["attention"].shape[-2:])
-            self.began = True
+            self.images_recorded = True
         write_moment(self.folder, step, task, maps)
 
     def record_images(self, height: int, width: int) -> None:
-        """The images, and how much of each cell of their maps the shortcut covers where that is known."""
+        """Write the images and, where it is known, the share of each cell of the maps that the shortcut covers."""
         samples = self.samples
         forget_others(self.folder, len(samples))
         tensors = {"images": samples.x[:SHOWN], "labels": samples.y}
@@ -53,7 +52,7 @@ class AttentionRecorder:
 
 
 def in_turn(test: Source, classes: list[int], count: int) -> Tensor:
-    """`count` rows: the first of every class, then the second of every class, and so on."""
+    """Return `count` rows of a test set: the first of every class, then the second of every class, and so on."""
     by_class = [(test.y == label).nonzero()[:count, 0] for label in classes]
     rows = pad_sequence(by_class, padding_value=-1).flatten()  # -1 where a class has no more
     return rows[rows >= 0][:count]

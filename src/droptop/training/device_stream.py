@@ -1,4 +1,4 @@
-"""A stream on the device it is learned on: what is in memory moves there whole, what is on a disk stays there."""
+"""Move a stream to the device it is learned on: images in memory move as a whole, images on a disk stay there."""
 
 import copy
 import dataclasses
@@ -10,11 +10,11 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from droptop.streams import Stream
 from droptop.types import Samples, Source
 
-_COPIES = WeakTensorKeyDictionary()  # several learners of one process share the images that they share
+_COPIES = WeakTensorKeyDictionary()  # so that the seeds of a process hold the same images once
 
 
 def on_device(stream: Stream, device: torch.device) -> Stream:
-    """The same stream with its images, labels and order on the device."""
+    """Return the stream with its images, labels and order on a device; the stream itself on a CPU."""
     if device.type == "cpu":
         return stream
     moved = copy.copy(stream)
@@ -27,16 +27,18 @@ def on_device(stream: Stream, device: torch.device) -> Stream:
 
 
 def _moved(source: Source, device: torch.device) -> Source:
+    """Return samples with all columns on a device; a source on a disk as it is."""
     if not isinstance(source, Samples):
         return source
     columns = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
-    known = {name: _copied(column, device) for name, column in columns.items() if column is not None}
-    return dataclasses.replace(source, **known)
+    moved = {name: _copied(column, device) for name, column in columns.items() if column is not None}
+    return dataclasses.replace(source, **moved)
 
 
 def _copied(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return the copy of a tensor on the device, which all seeds of the process share."""
     if tensor not in _COPIES:
         _COPIES[tensor] = tensor.to(device)
-        torch.cuda.current_stream().synchronize()  # whoever shares it reads it on another CUDA stream
-    found: Tensor = _COPIES[tensor]
-    return found
+        torch.cuda.current_stream().synchronize()  # other seeds read it on other CUDA streams
+    copied: Tensor = _COPIES[tensor]
+    return copied

@@ -1,4 +1,4 @@
-"""How much of a test set a learner gets right, counted."""
+"""Predict a test set and count right predictions, by group and class."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,32 +11,44 @@ from droptop.learner import Learner
 from droptop.results.metrics import Evaluation, Tally
 from droptop.types import Source
 
-CHUNK = {"cpu": 250, "cuda": 1000}  # samples a forward pass, if they are small
+CHUNK = {"cpu": 250, "cuda": 1000}  # samples per forward pass, if they are small
 SMALL = 64 * 64  # pixels
 
 
 def chunk(learner: Learner) -> int:
-    """Samples a forward pass."""
+    """Return the number of samples per forward pass: fewer of larger images."""
     pixels = max(learner.spec.shape[1] * learner.spec.shape[2], SMALL)
     return max(CHUNK[learner.device.type] * SMALL // pixels, 1)
 
 
-class Answers(NamedTuple):
-    """What was predicted of a test set's samples of classes seen so far."""
+class Predictions(NamedTuple):
+    """Hold the predicted classes of a test set's samples, those of classes seen so far."""
 
     labels: Tensor
     predicted: Tensor
-    follows: Tensor | None  # does the sample's shortcut point to its class?
+    follows: Tensor | None  # whether each sample's shortcut points to its class; None where unknown
 
 
 def evaluate(learner: Learner, test: Source) -> Evaluation:
-    """Right answers on the classes seen so far, by group and class."""
+    """Count right predictions on the classes seen so far, by group and class.
+
+    Args:
+        learner: The learner to evaluate; it is not changed.
+        test: The test set.
+
+    Returns:
+        By group ("all"; or "follow" and "contradict" where it is known whether a sample's shortcut points to its
+        class), the number of samples and of right predictions per class. `droptop.accuracy` makes a percentage of it.
+
+    Raises:
+        BadRequest: If the test set has no labels, or labels that the learner does not have.
+    """
     check_test(learner, test)
-    return tallies(ask(learner, test), len(learner.spec.classes))
+    return count_correct(predict_test(learner, test), len(learner.spec.classes))
 
 
 def check_test(learner: Learner, test: Source, name: str = "a test set") -> None:
-    """Refuses what this learner cannot be asked about."""
+    """Raise BadRequest if a test set has no labels, or labels that the learner does not have."""
     if not isinstance(getattr(test, "y", None), Tensor):
         raise BadRequest(f"{name} must be Samples of images and labels, not a {type(test).__name__}")
     last = len(learner.spec.classes) - 1
@@ -44,14 +56,16 @@ def check_test(learner: Learner, test: Source, name: str = "a test set") -> None
         raise BadRequest(f"{name} must have labels from 0 to {last}, not {test.y.min()} to {test.y.max()}")
 
 
-def guess(learner: Learner, x: Tensor) -> Tensor:
-    """The class that each image is taken for."""
+def predict_classes(learner: Learner, x: Tensor) -> Tensor:
+    """Return the class that each image is taken for."""
     return learner.predict(x).argmax(1)
 
 
-def ask(learner: Learner, test: Source, predict: Callable[[Tensor], Tensor] | None = None) -> Answers:
-    """Predictions among the classes seen so far, on the host. On a GPU all passes have the same size, which `predict`
-    may count on: the last one is filled up."""
+def predict_test(learner: Learner, test: Source, predict: Callable[[Tensor], Tensor] | None = None) -> Predictions:
+    """Return the predictions for a test set's samples of classes seen so far, on the host.
+
+    On a GPU all passes have the same size, as the CUDA graph behind `predict` needs: the last one is filled up.
+    """
     device, size = learner.device, chunk(learner)
     fills = device.type == "cuda" and learner.independent
     rows = learner.seen[test.y.to(device)].nonzero()[:, 0].to(test.y.device)
@@ -61,14 +75,14 @@ def ask(learner: Learner, test: Source, predict: Callable[[Tensor], Tensor] | No
         x = samples.x.to(device)
         if fills and len(part) < size:
             x = torch.cat([x, x[-1:].expand(size - len(part), *x.shape[1:])])
-        predicted.append((guess(learner, x) if predict is None else predict(x))[: len(part)])
+        predicted.append((predict_classes(learner, x) if predict is None else predict(x))[: len(part)])
         follows += [] if samples.follows is None else [samples.follows.cpu()]
-    return Answers(test.y[rows].cpu(), torch.cat(predicted).cpu(), torch.cat(follows) if follows else None)
+    return Predictions(test.y[rows].cpu(), torch.cat(predicted).cpu(), torch.cat(follows) if follows else None)
 
 
-def tallies(answers: Answers, classes: int) -> Evaluation:
-    """Right answers counted, apart for those whose shortcut points to their class where that is known."""
-    labels, correct, follow = answers.labels, answers.predicted == answers.labels, answers.follows
+def count_correct(predictions: Predictions, classes: int) -> Evaluation:
+    """Count right answers by class; separately for samples that follow and that contradict a known shortcut."""
+    labels, correct, follow = predictions.labels, predictions.predicted == predictions.labels, predictions.follows
     if follow is None:
         return {"all": _tally(labels, correct, classes)}
     return {
@@ -77,13 +91,14 @@ def tallies(answers: Answers, classes: int) -> Evaluation:
     }
 
 
-def confusion(answers: Answers, classes: int) -> Tensor:
-    """Counts of true x predicted class."""
-    pairs = answers.labels * classes + answers.predicted
+def confusion(predictions: Predictions, classes: int) -> Tensor:
+    """Return a matrix of counts: true class x predicted class."""
+    pairs = predictions.labels * classes + predictions.predicted
     return torch.bincount(pairs, minlength=classes * classes).view(classes, classes).to(torch.int32)
 
 
 def _tally(labels: Tensor, correct: Tensor, classes: int) -> Tally:
+    """Return the number of samples and of right answers per class."""
     return {
         "n": torch.bincount(labels, minlength=classes).tolist(),
         "correct": torch.bincount(labels[correct], minlength=classes).tolist(),

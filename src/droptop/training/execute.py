@@ -1,4 +1,4 @@
-"""Whole runs and comparisons: what is missing in a folder is run, and the answer written."""
+"""Execute a run or a comparison: train the seeds that are missing in a folder, then write the summaries."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,23 +14,23 @@ from droptop.runs.folder import Command, RunFolder, is_done
 from droptop.runs.requests import arms, file_hashes, finished, ignore, record_environment
 from droptop.system.files import write_changed, write_json
 from droptop.training.observer import Job, Observer
-from droptop.training.workers import run_jobs
+from droptop.training.worker_pool import run_jobs
 
 
 def execute(command: Command, config: Config, out: Path, observer: Observer) -> dict[str, Any]:
-    """Run what is missing in a folder; return its summary (run) or comparison (compare)."""
+    """Run the seeds that are missing in a folder; return its summary (run) or its comparison (compare)."""
     if unfinished := not finished(command, config, out):
         config.options.check_machine()
         trackers.check(config.options.log)
     runs = arms(command, config, out)
     places = {out: config} | runs
-    behind = cache(file_hashes)
-    with forgiven(not unfinished, "what was asked for", observer.note):
+    hashes = cache(file_hashes)
+    with note_write_errors(not unfinished, "what was asked for", observer.note):
         for place, asked in places.items():
             place.mkdir(parents=True, exist_ok=True)
             note = observer.note if place == out else ignore
-            record_environment(place, asked, unfinished, note, behind)
-        for place, asked in places.items():  # not before all of them are found to be what they were
+            record_environment(place, asked, unfinished, note, hashes)
+        for place, asked in places.items():  # only once all of them are known to be what they were
             write_changed(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
             if unfinished:
                 record_flags(place, asked)
@@ -39,15 +39,15 @@ def execute(command: Command, config: Config, out: Path, observer: Observer) -> 
         run_jobs(jobs, observer, config.options.threads)
     summaries = {run / "summary.json": RunFolder(run, arm.noted()).summary() for run, arm in runs.items()}
     answer = {} if command == "run" else {out / "compare.json": compare(*summaries.values())}
-    with forgiven(not unfinished, "a summary", observer.note):
-        for path, found in (summaries | answer).items():
-            write_json(path, found)
+    with note_write_errors(not unfinished, "a summary", observer.note):
+        for path, content in (summaries | answer).items():
+            write_json(path, content)
     return next(iter((answer or summaries).values()))
 
 
 @contextmanager
-def forgiven(finished: bool, what: str, note: Callable[[str], None]) -> Iterator[None]:
-    """Of a run that is finished everything can be shown, wherever it lies: what cannot be written there is noted."""
+def note_write_errors(finished: bool, what: str, note: Callable[[str], None]) -> Iterator[None]:
+    """Note an OSError instead of raising it if the run is finished: a read-only folder can still be shown."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""metrics.jsonl as it is written: with the length and hash by which a checkpoint remembers it."""
+"""Write metrics.jsonl, with the length and the hash by which a checkpoint recognises it."""
 
 import hashlib
 import json
@@ -11,29 +11,31 @@ class MetricsFile:
     """Append lines to a metrics.jsonl."""
 
     def __init__(self, path: Path, length: int = 0) -> None:
-        """Opens the file cut back to `length` bytes."""
+        """Open the file, cut back to `length` bytes."""
         self.file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
         self.hash = hashlib.sha256(self.file.read(length))
         self.file.truncate(length)
         self.file.seek(length)
 
     def append(self, line: dict[str, Any]) -> None:
+        """Append a line."""
         data = (json.dumps(line) + "\n").encode()
         self.file.write(data)
         self.hash.update(data)
 
     def mark(self) -> dict[str, Any]:
-        """Puts what was written so far on the disk and says how to recognise it."""
+        """Sync what was written so far to the disk; return its length and hash."""
         self.file.flush()
         os.fsync(self.file.fileno())
         return {"bytes": self.file.tell(), "sha256": self.hash.hexdigest()}
 
     def close(self) -> None:
+        """Close the file."""
         self.file.close()
 
 
 def matches(path: Path, mark: dict[str, Any]) -> bool:
-    """Return whether the file begins with what was marked."""
+    """Return whether a file begins with the bytes of a mark."""
     if not path.exists():
         return False
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The observer of many seeds: one interface, whether a person watches, a study is kept or nobody cares."""
+"""The observer of many seeds: one interface for progress bars, for the index of a study, and for nobody."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes what `runs/records.py` reads: whole files, of the same bytes whenever the same step is reached."""
+"""Write the records that `runs/records.py` reads: whole files, with the same bytes at the same step."""
 
 import json
 from pathlib import Path
@@ -13,19 +13,21 @@ from droptop.system.files import write_atomic
 
 
 def write_record(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """Write tensors and what is noted about them as one safetensors file."""
     folder.mkdir(parents=True, exist_ok=True)
-    ours = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    on_host = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     # One entry of metadata: safetensors writes several of them in an order that changes from call to call.
-    write_atomic(folder / f"{name}.safetensors", save(ours, {"about": json.dumps(about)}))
+    write_atomic(folder / f"{name}.safetensors", save(on_host, {"about": json.dumps(about)}))
 
 
 def write_moment(folder: Path, step: int, task: int, tensors: dict[str, Tensor], **about: Any) -> None:
+    """Write the record of one step, by which it is named."""
     write_record(folder, step_name(step), tensors, {"step": step, "task": task, **about})
 
 
 def forget_others(folder: Path, count: int) -> None:
-    """Removes the maps that another number of images has left, which a run was asked for before."""
-    shown = read_record(folder / f"{IMAGES}.safetensors")
-    if shown is not None and len(shown[0]["labels"]) != count:
+    """Remove maps of another number of images, which the run had before an option was changed."""
+    images = read_record(folder / f"{IMAGES}.safetensors")
+    if images is not None and len(images[0]["labels"]) != count:
         for path in folder.glob("step-*.safetensors"):
             path.unlink(missing_ok=True)

@@ -1,16 +1,16 @@
-"""One seed of one run: stream x learner -> a folder, from wherever it stopped last time."""
+"""Train one seed of one run: from a stream and a learner to a folder, from wherever it stopped last time.
 
-import time
+`SeedRun.train` is the loop. Steps are queued in blocks, and a generator's `yield` after each block lets other seeds of
+the process queue theirs while the device works (`concurrent_seeds.py`).
+"""
+
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from droptop.errors import BadCheckpoint, BadRequest, Diverged, DroptopError, wrong
+from droptop.errors import Diverged, DroptopError, wrong
 from droptop.learner import Learner
 from droptop.results.seed_result import seed_result
-from droptop.runs import checkpoint
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config
 from droptop.runs.folder import is_done, read_metrics, seed_folder
@@ -20,49 +20,42 @@ from droptop.system.files import write_json
 from droptop.system.locks import folder_lock
 from droptop.training.attention_recorder import AttentionRecorder
 from droptop.training.device_stream import on_device
-from droptop.training.evaluation import ask, confusion, tallies
+from droptop.training.evaluation import confusion, count_correct, predict_test
 from droptop.training.graphs import GraphedSteps, Uncapturable, cuda_stream
-from droptop.training.metrics_file import MetricsFile, matches
+from droptop.training.metrics_file import MetricsFile
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.record_files import write_moment
+from droptop.training.seed_checkpoints import SeedCheckpoints
 from droptop.training.stepping import StepRecord, Steps
 from droptop.training.tracking import Logbook
 from droptop.types import Position
 
-MAX_COST = 0.03  # share of a process's time that checkpoints may take
 GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
-WRITERS = ThreadPoolExecutor(4, "checkpoints")  # write them while a GPU works on
 MOST_CONFUSED = 200  # classes up to which confusion is recorded, which grows with their square
 
 
 class Interrupted(DroptopError):
-    """Asked to stop; what was done is saved."""
-
-
-@dataclass
-class CheckpointClock:
-    """When is a checkpoint due? By time, so that they cost little whatever a step or a checkpoint costs."""
-
-    interval: float  # seconds, at least
-    last: float
-    cost: float = 0.0
-
-    def due(self, company: int) -> bool:
-        """`company` seeds share this process, and what checkpoints may cost."""
-        return time.monotonic() - self.last >= max(self.interval, self.cost * company / MAX_COST)
+    """Say that the run was asked to stop; what was done is saved."""
 
 
 class StepBlock(NamedTuple):
-    """Batches of one task after which the device is waited for."""
+    """Name batches of one task, from start to stop - 1, after which the device is waited for."""
 
     task: int
     start: int
     stop: int
 
+    @property
+    def batches(self) -> range:
+        """Return the numbers of the batches within their task."""
+        return range(self.start, self.stop)
+
 
 def blocks(stream: Stream, position: Position, size: int, eval_every: int | None) -> Iterator[StepBlock]:
-    """The rest of the stream, cut in the middle and at the end of every task, where an evaluation is due, and after
-    `size` batches."""
+    """Yield the rest of a stream in blocks of at most `size` batches.
+
+    A block ends in the middle and at the end of every task, and where an evaluation is due.
+    """
     done = sum(stream.steps(task) for task in range(position.task)) + position.batch
     for task in range(position.task, len(stream.tasks)):
         batch = position.batch if task == position.task else 0
@@ -75,12 +68,12 @@ def blocks(stream: Stream, position: Position, size: int, eval_every: int | None
 
 
 def middle(stream: Stream, task: int) -> int:
-    """Batches after which half of a task is over."""
+    """Return the number of batches after which half of a task is over."""
     return stream.steps(task) // 2
 
 
 class SeedRun:
-    """Trains one seed. `stop` is asked after every block; `report` and `warn` are told what a person might read."""
+    """Train one seed. `stop` is asked after every block; `report` is told of progress, `warn` of what is odd."""
 
     def __init__(
         self,
@@ -94,25 +87,28 @@ class SeedRun:
         self.config, self.run, self.seed = config, run, seed
         self.report, self.stop, self.warn = report, stop, warn
         self.folder = seed_folder(run, seed)
-        self.checkpoints = self.folder / "checkpoints"
         self.name = f"{config.options.debias} seed {seed}"
-        self.company = 1  # seeds that share this process, this one included
-        self.writing: Future[float] | None = None  # the checkpoint on its way to the disk: seconds it takes
+        self.checkpoints = SeedCheckpoints(config, run, seed, warn)
+        self.seeds_in_process = 1  # this one included
 
     def __call__(self) -> None:
+        """Do the whole work at once."""
         with cuda_stream(self.config.options.device):
             for _ in self.work():
                 pass
 
     def work(self) -> Iterator[None]:
-        """The whole run; yields while the device is busy with a block, so that another seed may queue its own."""
+        """Train from where the folder says to the end, and write result.json; yield while the device is busy.
+
+        Raise Interrupted if asked to stop, Diverged if a loss is not finite.
+        """
         with folder_lock(self.folder, self.warn):
             if is_done(self.run, self.seed):
                 return
             stream = build_stream(self.config, self.seed)
             write_spec(self.folder, stream.spec)
-            position, mark, steps = self.ready(stream)
-            self.metrics = MetricsFile(self.folder / "metrics.jsonl", mark)
+            position, metrics_bytes, steps = self.prepare_steps(stream)
+            self.metrics = MetricsFile(self.folder / "metrics.jsonl", metrics_bytes)
             self.log = Logbook(self.config, self.run, self.seed, stream.spec.classes, stream.tasks, self.warn)
             try:
                 self.log.begin()
@@ -121,69 +117,82 @@ class SeedRun:
                 result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
                 self.log.end(lines, result)
             finally:
-                if self.writing is not None:
-                    self.writing.exception()  # waits: while it is written to, the folder is locked
+                self.checkpoints.wait_quietly()  # the folder stays locked while it is written to
                 self.metrics.close()
                 self.log.close()
             write_json(self.folder / "result.json", result)
 
-    def ready(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
-        """Where to go on, how long the metrics were there, and a learner ready to be driven: by CUDA graphs on a GPU,
-        unless it was asked not to be or cannot be captured."""
+    def prepare_steps(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
+        """Return the next batch, the bytes of metrics before it, and the steps of a learner that is restored to there.
+
+        On a GPU the steps are CUDA graphs, unless the options or `eagerly` say otherwise or a capture is impossible.
+        """
         learner = build_learner(self.config, stream, self.seed)
-        position, mark = self.restore(learner)
-        stream_there, on_gpu = on_device(stream, learner.device), learner.device.type == "cuda"
+        position, metrics_bytes = self.checkpoints.restore(learner)
+        moved, on_gpu = on_device(stream, learner.device), learner.device.type == "cuda"
         if not on_gpu or eagerly or not self.config.options.graphs:
-            return position, mark, Steps(learner, stream_there, position, GPU_BLOCK if on_gpu else 1)
+            return position, metrics_bytes, Steps(learner, moved, position, GPU_BLOCK if on_gpu else 1)
         try:
-            return position, mark, GraphedSteps(learner, stream_there, position, GPU_BLOCK)
+            return position, metrics_bytes, GraphedSteps(learner, moved, position, GPU_BLOCK)
         except Uncapturable as reason:
             self.warn(f"{self.config.options.method} runs eagerly: it cannot be captured ({reason})")
-        del learner  # spoiled, and its memory is wanted
-        return self.ready(stream, eagerly=True)
+        del learner  # the failed capture has changed it, and the next one needs its memory
+        return self.prepare_steps(stream, eagerly=True)
 
     def train(self, steps: Steps, position: Position) -> Iterator[None]:
+        """Train to the end of the stream, one block of steps at a time; yield while the device is busy."""
         learner, stream = steps.learner, steps.stream
-        clock = CheckpointClock(self.config.options.checkpoint_seconds, time.monotonic())
         step = learner.clock["step"]
-        task = min(position.task, len(stream.tasks) - 1)  # the position after the last task is the end of that one
-        self.report(SeedProgress(step, len(stream), task, len(stream.tasks), float("nan")))
-        kappa, recorder = kappas(learner), self.recorder(stream)
+        self.checkpoints.start_clock()
+        self.report_progress(stream, step, min(position.task, len(stream.tasks) - 1), float("nan"))
+        kappa, recorder = adaptive_kappa(learner), self.attention_recorder(stream)
+
         for block in blocks(stream, position, len(steps.log.rows), self.config.options.eval_every):
-            for batch in range(block.start, block.stop):
+            for batch in block.batches:
                 steps.advance(Position(block.task, batch))
             yield
-            for batch, record in zip(range(block.start, block.stop), steps.read()):
+
+            # A line of metrics per step; the last one of a block has the evaluation, if one is due.
+            task_ends = block.stop == stream.steps(block.task)
+            for batch, record in zip(block.batches, steps.read()):
                 step += 1
-                if not record.finite:
-                    raise Diverged(
-                        f"{self.name}: task {block.task}, batch {batch}: the {wrong(record.loss)} at step "
-                        f"{step}; try a lower --lr"
-                    )
-                ended = batch + 1 == stream.steps(block.task)
-                line = self.line(step, block.task, record, kappa)
+                self.check_finite(record, step, Position(block.task, batch))
+                line = self.metrics_line(step, block.task, record, kappa)
                 if batch + 1 == block.stop:
-                    line |= self.examine(steps, step, block.task, ended)
+                    line |= self.evaluate_block(steps, step, block.task, task_ends)
                 self.metrics.append(line)
                 self.log.line(line)
                 kappa = record.kappa
-            if recorder is not None and block.stop in (middle(stream, block.task), stream.steps(block.task)):
+
+            if recorder is not None and (task_ends or block.stop == middle(stream, block.task)):
                 recorder.record(learner, step, block.task)
-            position = Position(block.task + 1) if ended else Position(block.task, block.stop)
-            self.report(SeedProgress(step, len(stream), block.task, len(stream.tasks), record.loss))
+            position = Position(block.task + 1) if task_ends else Position(block.task, block.stop)
+            self.report_progress(stream, step, block.task, record.loss)
+
             finished, stopped = position.task == len(stream.tasks), self.stop()
-            if finished or stopped or (clock.due(self.company) and (self.writing is None or self.writing.done())):
-                cost = self.save(learner, position)
-                clock = CheckpointClock(clock.interval, time.monotonic(), cost)
-            if (finished or stopped) and self.writing is not None:
-                yield
+            if finished or stopped or self.checkpoints.due(self.seeds_in_process):
+                self.checkpoints.save(learner, position, self.metrics)
             if finished or stopped:
-                self.saved()
+                if self.checkpoints.writing is not None:
+                    yield
+                self.checkpoints.wait()
             if stopped and not finished:
                 raise Interrupted(f"stopped at step {step}")
 
-    def line(self, step: int, task: int, record: StepRecord, kappa: list[float]) -> dict[str, Any]:
-        """A step's line of metrics.jsonl."""
+    def report_progress(self, stream: Stream, step: int, task: int, loss: float) -> None:
+        """Report the step, the task and the loss, of all steps and tasks of the stream."""
+        self.report(SeedProgress(step, len(stream), task, len(stream.tasks), loss))
+
+    def check_finite(self, record: StepRecord, step: int, position: Position) -> None:
+        """Raise Diverged if the loss of a step or its gradient was not finite."""
+        if not record.finite:
+            raise Diverged(
+                f"{self.name}: task {position.task}, batch {position.batch}: the {wrong(record.loss)} at step "
+                f"{step}; try a lower --lr"
+            )
+
+    def metrics_line(self, step: int, task: int, record: StepRecord, kappa: list[float]) -> dict[str, Any]:
+        """Return a step's line of metrics.jsonl; `kappa` are the intensities before it, of which changes are noted."""
         line: dict[str, Any] = {"step": step, "task": task, "loss": record.loss}
         if changed := {str(group): new for group, (old, new) in enumerate(zip(kappa, record.kappa)) if old != new}:
             line["kappa"] = changed
@@ -191,94 +200,41 @@ class SeedRun:
             line["dropped"] = record.dropped
         return line
 
-    def examine(self, steps: Steps, step: int, task: int, ended: bool) -> dict[str, Any]:
-        """What the last line of a block also says: the evaluation if one is due. At the end of a task, leaves a record
-        of what is taken for what."""
+    def evaluate_block(self, steps: Steps, step: int, task: int, task_ends: bool) -> dict[str, Any]:
+        """Return what the last line of a block has besides: an evaluation, if one is due, and the report of a task.
+
+        At the end of a task, write its confusion matrices too.
+        """
         learner, stream = steps.learner, steps.stream
         every, classes = self.config.options.eval_every, len(stream.spec.classes)
-        found: dict[str, Any] = {}
-        if ended or (every and step % every == 0):
-            answers = {name: ask(learner, test, steps.predict) for name, test in stream.tests.items()}
-            found["eval"] = {name: tallies(own, classes) for name, own in answers.items()}
-        if ended:
-            found |= {"task_end": True, **learner.report()}
+        line: dict[str, Any] = {}
+        if task_ends or (every and step % every == 0):
+            predictions = {name: predict_test(learner, test, steps.predict) for name, test in stream.tests.items()}
+            line["eval"] = {name: count_correct(of_test, classes) for name, of_test in predictions.items()}
+        if task_ends:
+            line |= {"task_end": True, **learner.report()}
             if classes <= MOST_CONFUSED:
-                counts = {name: confusion(own, classes) for name, own in answers.items()}
-                write_moment(
-                    self.folder / "confusion", step, task, counts, classes=stream.spec.classes, tasks=stream.tasks
-                )
-        return found
+                counts = {name: confusion(of_test, classes) for name, of_test in predictions.items()}
+                about = {"classes": stream.spec.classes, "tasks": stream.tasks}
+                write_moment(self.folder / "confusion", step, task, counts, **about)
+        return line
 
-    def recorder(self, stream: Stream) -> AttentionRecorder | None:
-        """Watches a run's first seeds, where there is more than one image to look at."""
+    def attention_recorder(self, stream: Stream) -> AttentionRecorder | None:
+        """Return what records the attention of a run's first seeds; None for others, or fewer than two images."""
         options = self.config.options
         if self.seed not in self.config.seeds[: options.maps_seeds] or options.maps == 0:
             return None
         recorder = AttentionRecorder(self.folder / "maps", stream, options.maps)
         return recorder if len(recorder.samples) > 1 else None
 
-    def save(self, learner: Learner, position: Position) -> float:
-        """Writes a checkpoint, or has it written while a GPU works on; gives the seconds that it takes, or that the
-        last one took to be written."""
-        started = time.monotonic()
-        about = {
-            "config": self.config.fingerprint(),
-            "seed": self.seed,
-            "position": list(position),
-            "metrics": self.metrics.mark(),
-        }
-        name = checkpoint.step_name(learner.clock["step"])
-        if not self.beside(learner):
-            return timed(checkpoint.write, self.checkpoints, name, learner.state_dict(), about)
-        before = self.saved()
-        tensors = {key: value.to("cpu", copy=True) for key, value in learner.state_dict().items()}
-        self.writing = WRITERS.submit(timed, checkpoint.write, self.checkpoints, name, tensors, about)
-        return max(time.monotonic() - started, before)
 
-    def beside(self, learner: Learner) -> bool:
-        """Are checkpoints written beside training? A CPU is busy with either."""
-        return learner.device.type != "cpu"
-
-    def saved(self) -> float:
-        """Waits until the last checkpoint is on the disk, and gives the seconds that took; raises what kept it from
-        getting there."""
-        if self.writing is None:
-            return 0.0
-        writing, self.writing = self.writing, None
-        return writing.result()
-
-    def restore(self, learner: Learner) -> tuple[Position, int]:
-        """Loads the newest checkpoint that is whole; gives the next batch and the metrics' length at that point."""
-        for header in checkpoint.newest_first(self.checkpoints):
-            try:
-                tensors, about = checkpoint.read(header)
-            except BadCheckpoint as error:
-                self.warn(f"{error}; going back to what was before it")
-                continue
-            if about["config"] != self.config.fingerprint():
-                raise BadRequest(f"{self.run / 'config.toml'} has changed since {header} was written")
-            if not matches(self.folder / "metrics.jsonl", about["metrics"]):
-                self.warn(f"metrics.jsonl does not go with {header}; going back to what was before it")
-                continue
-            learner.load_state_dict(tensors)
-            return Position(*about["position"]), about["metrics"]["bytes"]
-        return Position(), 0
-
-
-def timed(work: Callable[..., None], *given: Any) -> float:
-    """Does it; gives the seconds it took."""
-    started = time.monotonic()
-    work(*given)
-    return time.monotonic() - started
-
-
-def kappas(learner: Learner) -> list[float]:
-    """The intensities, where they can change."""
+def adaptive_kappa(learner: Learner) -> list[float]:
+    """Return the intensities of a learner; [] where they cannot change."""
     if learner.debias is None or not learner.debias.adapts:
         return []
     return learner.debias.intensity.kappa.tolist()
 
 
 def seed_run(job: Job, report: Callable[[SeedProgress], None], warn: Callable[[str], None]) -> SeedRun:
-    """Return what trains a job."""
+    """Return the SeedRun that trains a job."""
     return (job.kind or SeedRun)(job.config, job.run, job.seed, report, warn=warn)

@@ -1,4 +1,4 @@
-"""Is it the shortcut that gets dropped? Measured against ground truth (the paper's Figure 2)."""
+"""The share of dropped cells that lie on the shortcut, by ground truth (the paper's Figure 2)."""
 
 import torch
 import torch.nn.functional as F
@@ -6,8 +6,10 @@ from torch import Tensor
 
 
 def shortcut_share(mask_BHW: Tensor, shortcut: Tensor) -> Tensor:
-    """What share of the dropped cells lies on the shortcut's pixels (B, height, width), and what share would if they
-    were chosen at random; neither is a number where none was dropped."""
+    """Return the share of the dropped cells on the shortcut's pixels (B, height, width), and the share by chance.
+
+    Chance is the share that would lie there if cells were dropped at random. Both are NaN where no cell is dropped.
+    """
     dropped = 1 - mask_BHW
     height, width = dropped.shape[-2:]
     covered = F.adaptive_avg_pool2d(shortcut.to(dropped)[:, None], (height, width))[:, 0]

@@ -1,5 +1,7 @@
-"""Drives one learner over its stream. What a step has to say (loss, intensities, what was dropped) goes into a log on
-the device, which is read a block of steps at a time, so that nobody waits for the device at every step.
+"""Drive one learner over its stream, without waiting for the device at every step.
+
+Each step writes its loss, its intensities and its dropped cells into a log on the device; the host reads the log a
+block of steps at a time.
 """
 
 from typing import NamedTuple
@@ -9,22 +11,22 @@ from torch import Tensor
 
 from droptop.learner import Learner
 from droptop.streams import Stream
-from droptop.training.evaluation import guess
+from droptop.training.evaluation import predict_classes
 from droptop.training.shortcut_share import shortcut_share
 from droptop.types import Batch, Position
 
 
 class StepRecord(NamedTuple):
-    """One step, as the host reads it."""
+    """Hold what the host reads of one step."""
 
     loss: float
     finite: bool
-    dropped: dict[str, float] | None  # share of the dropped cells on the shortcut, and by chance
-    kappa: list[float]  # the intensities after it, where they can change
+    dropped: dict[str, float] | None  # share of the dropped cells on the shortcut, and share by chance
+    kappa: list[float]  # intensities after the step; [] where they cannot change
 
 
 class Log:
-    """The records of a block as one tensor, a row a step."""
+    """Hold the records of a block as one tensor on the device, a row per step."""
 
     def __init__(self, learner: Learner, rows: int) -> None:
         debias = learner.debias
@@ -34,18 +36,19 @@ class Log:
         self.next = torch.zeros(1, dtype=torch.int64, device=learner.device)
 
     def write(self, loss: Tensor, finite: Tensor, dropped: Tensor | None) -> None:
+        """Write the next row."""
         shares = loss.new_full((2,), torch.nan) if dropped is None else dropped
         parts = [loss[None].double(), finite[None].double(), shares.double()]
         self.rows.index_copy_(0, self.next, torch.cat(parts if self.kappa is None else [*parts, self.kappa])[None])
         self.next += 1
 
     def amend(self) -> None:
-        """The intensities that the probe after the last step gave."""
+        """Write the intensities anew into the last row: the probe after that step may have changed them."""
         assert self.kappa is not None
         self.rows[:, 4:].index_copy_(0, (self.next - 1).clamp(min=0), self.kappa[None])
 
     def read(self, count: int) -> list[StepRecord]:
-        """Waits for the device; gives the first `count` records and starts over."""
+        """Wait for the device; return the first `count` records, and start over at the first row."""
         rows = self.rows[:count].tolist()
         self.next.zero_()
         return [
@@ -55,22 +58,23 @@ class Log:
 
 
 class Steps:
-    """Step by step, as Python comes to it."""
+    """Run a learner's steps eagerly, one kernel after the other."""
 
     def __init__(self, learner: Learner, stream: Stream, start: Position, block: int) -> None:
         self.learner, self.stream, self.log, self.queued = learner, stream, Log(learner, block), 0
         self.batches = stream.batches(start)
-        # Our own kernels are slow to launch from Python, but where bits are promised they must be those of the graphs.
+        # Our own kernels are slow to launch from Python; but deterministic bits must be the same as with graphs.
         self.use_own_kernels(torch.are_deterministic_algorithms_enabled())
-        # Augmentation moves the images and leaves the ground truth about their shortcut where it was.
-        self.traced = learner.debias is not None and learner.config.augment == "none"
+        # Augmentation moves the images but not the ground truth about their shortcut.
+        self.shortcut_known = learner.debias is not None and learner.config.augment == "none"
 
     def use_own_kernels(self, wanted: bool) -> None:
+        """Switch droptop's own kernels on or off in every model of the learner."""
         for model in self.learner.replicas:
             model.use_own_kernels(wanted)
 
     def advance(self, position: Position) -> None:
-        """Queues the next step, which is that of the batch at `position`, and the probe where one is due."""
+        """Queue the next step, which is that of the batch at `position`, and the probe where one is due."""
         self.queued += 1
         self.learner.enter(position.task)
         self.step(position)
@@ -78,29 +82,33 @@ class Steps:
             self.probe()
 
     def read(self) -> list[StepRecord]:
-        """The records of what was queued since the last call."""
+        """Return the records of the steps that were queued since the last call."""
         count, self.queued = self.queued, 0
         return self.log.read(count)
 
     def step(self, position: Position) -> None:
+        """Queue the step of the next batch, which is the one at `position`."""
         self.learn(self.to_device(next(self.batches)))
 
     def probe(self) -> None:
+        """Queue the probe, and log the intensities after it."""
         self.learner.probe()
         self.log.amend()
 
     def predict(self, x: Tensor) -> Tensor:
-        """The class that each image is taken for, in passes of the size of an evaluation's."""
-        return guess(self.learner, x)
+        """Return the class that each image is taken for."""
+        return predict_classes(self.learner, x)
 
     def learn(self, batch: Batch) -> None:
+        """Queue the learner's step on a batch, and log it."""
         loss = self.learner.step(batch.x, batch.y)
         trace, dropped = self.learner.trace, None
-        if self.traced and batch.shortcut is not None and trace is not None:
+        if self.shortcut_known and batch.shortcut is not None and trace is not None:
             dropped = shortcut_share(trace.mask, batch.shortcut)
         self.log.write(loss, self.learner.finite, dropped)
 
     def to_device(self, batch: Batch) -> Batch:
+        """Return a batch on the learner's device."""
         if batch.x.device.type == self.learner.device.type:
             return batch
 

@@ -1,13 +1,14 @@
 """Learning without tasks: from any iterable of `(x, y)` batches, measured every so many samples.
+A `Stream` is such an iterable too: what follows images and labels in a batch is ignored.
 
-import torch, droptop
+    import torch, droptop
 
-spec = droptop.Spec((3, 32, 32), classes=("cat", "dog", "owl"))
-learner = droptop.make_learner("er", spec, memory=200, width=8)
-test = droptop.Samples(torch.randint(0, 256, (90, 3, 32, 32), dtype=torch.uint8), torch.arange(90) % 3)
-batches = ((test.x[n:n + 10], test.y[n:n + 10]) for n in range(0, 90, 10))  # or a DataLoader, or a socket
-history = droptop.learn(learner, batches, {"test": test}, every=30)
-print(history.samples, history.accuracy("test"), history.anytime("test"))
+    spec = droptop.Spec((3, 32, 32), classes=("cat", "dog", "owl"))
+    learner = droptop.make_learner("er", spec, memory=200, width=8)
+    test = droptop.Samples(torch.randint(0, 256, (90, 3, 32, 32), dtype=torch.uint8), torch.arange(90) % 3)
+    batches = ((test.x[n:n + 10], test.y[n:n + 10]) for n in range(0, 90, 10))  # or a DataLoader, or a socket
+    history = droptop.learn(learner, batches, {"test": test}, every=30)
+    print(history.samples, history.accuracy("test"), history.anytime("test"))
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,13 +24,23 @@ from droptop.types import Source
 
 @dataclass
 class History:
-    """How well a learner did along the way."""
+    """Hold the evaluations of a learner along the way."""
 
-    samples: list[int] = field(default_factory=list)  # how many had arrived, at each measurement
-    evaluations: dict[str, list[Evaluation]] = field(default_factory=dict)  # by test set, one a measurement
+    samples: list[int] = field(default_factory=list)  # samples that had arrived by each evaluation
+    evaluations: dict[str, list[Evaluation]] = field(default_factory=dict)  # by test set, one per time
 
     def accuracy(self, test: str) -> list[float]:
-        """Percent right over the classes seen by then, at each measurement; NaN where the test set has none of them."""
+        """Return the accuracy at each evaluation, in percent over the classes seen by then.
+
+        Args:
+            test: Name of a test set.
+
+        Returns:
+            A number per evaluation; NaN where the test set has no sample of the classes seen.
+
+        Raises:
+            BadRequest: If there is no such test set.
+        """
         if test not in self.evaluations:
             raise BadRequest(
                 f"there is no test set {test}; there are {', '.join(self.evaluations) or 'none'}"
@@ -38,20 +49,49 @@ class History:
         return [accuracy(groups) for groups in self.evaluations[test]]
 
     def anytime(self, test: str) -> float:
-        """A_auc: the area under accuracy against samples, as a mean in percent."""
+        """Return A_auc: the area under accuracy against samples, as a mean in percent.
+
+        Args:
+            test: Name of a test set.
+
+        Returns:
+            A number; NaN where the accuracy is NaN.
+
+        Raises:
+            BadRequest: If there is no such test set.
+        """
         return anytime_accuracy(list(zip(self.samples, self.accuracy(test))))
 
     def measure(self, learner: Learner, samples: int, tests: Mapping[str, Source]) -> None:
+        """Evaluate a learner on every test set and add the results.
+
+        Args:
+            learner: The learner.
+            samples: Samples that have arrived so far.
+            tests: Test sets by name.
+        """
         self.samples.append(samples)
         for name, test in tests.items():
             self.evaluations.setdefault(name, []).append(evaluate(learner, test))
 
 
 def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source], every: int = 1000) -> History:
-    """Trains on every batch once; measures whenever another `every` samples have arrived, and at the end.
+    """Train on every batch once; evaluate whenever another `every` samples have arrived, and at the end.
 
-    A batch is a tuple or list of images and labels; whatever follows them is not looked at, so a `Stream` will do.
-    One that the learner refuses ends this with its number; the learner is then as the batches before it left it.
+    Args:
+        learner: The learner, which is trained in place.
+        batches: Tuples or lists of images and labels; further parts are ignored.
+        tests: Test sets by name.
+        every: Samples between evaluations.
+
+    Returns:
+        The evaluations along the way.
+
+    Raises:
+        BadBatch: If the learner refuses a batch, or there is none; the message has the number of the batch. The
+            learner is then as the batches before left it.
+        Diverged: If a loss is not finite, likewise.
+        BadRequest: If a test set or `every` does not fit.
     """
     require(every >= 1, "every", "a number of samples from 1", every)
     if not isinstance(tests, Mapping):

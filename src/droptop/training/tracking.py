@@ -1,11 +1,13 @@
-"""What trackers are told of a seed, all of it taken from its metrics.jsonl: names are those of its figures.
+"""Tell trackers about a seed, all of it from its metrics.jsonl. The names of the numbers:
 
-loss                           at every step
-kappa/CLASS                    at step 0, and where it changes
-dropped/share, dropped/chance  percent of the dropped cells on the shortcut, where that is known
-accuracy/TEST                  percent over the classes seen, at evaluations: A_i after task i
-accuracy/TEST/task-J           percent on the classes of task J, after every task
-A_avg/TEST, F_last/TEST, ...   the figures of result.json, at the last step
+    loss                           at every step
+    kappa/CLASS                    at step 0, and where it changes
+    dropped/share, dropped/chance  percent of the dropped cells on the shortcut, where that is known
+    accuracy/TEST                  percent over the classes seen, at evaluations: A_i after task i
+    accuracy/TEST/task-J           percent on the classes of task J, after every task
+    A_avg/TEST, F_last/TEST, ...   the figures of result.json, at the last step
+
+The pictures of a seed come at its end, for trackers that take them.
 """
 
 import math
@@ -22,24 +24,24 @@ from droptop.types import Tasks
 
 
 class Logbook:
-    """The trackers of one seed. One that fails is left behind with a note, and the run goes on."""
+    """Hold the trackers of one seed. One that fails is left out with a note, and the run goes on."""
 
     def __init__(
         self, config: Config, run: Path, seed: int, classes: Sequence[str], tasks: Tasks, warn: Callable[[str], None]
     ) -> None:
         self.config, self.run, self.seed, self.tasks, self.warn = config, run, seed, tasks, warn
-        own = config.droptop is not None and config.droptop.intensity.per == "class"
-        self.groups = classes if own else ("all",)  # of the intensities
+        per_class = config.droptop is not None and config.droptop.intensity.per == "class"
+        self.groups = classes if per_class else ("all",)  # names of the intensities
         self.trackers: dict[str, Tracker] = {}
-        compared = (run.absolute().parent / "config.toml").is_file()  # run is an arm, and its parent the comparison
-        group = (run.absolute().parent if compared else run.absolute()).name
+        is_arm = (run.absolute().parent / "config.toml").is_file()  # its parent is the comparison
+        group = (run.absolute().parent if is_arm else run.absolute()).name
         for name in names(config.options.log):
             with self.guarded(name):
                 self.trackers[name] = find(name)(seed_folder(run, seed), group, f"{config.options.debias} seed {seed}")
 
     @contextmanager
     def guarded(self, name: str) -> Iterator[None]:
-        """Whatever goes wrong inside is the tracker's own affair."""
+        """Drop a tracker that raises inside, with a warning."""
         try:
             yield
         except Exception as error:
@@ -50,12 +52,13 @@ class Logbook:
                     tracker.close()
 
     def tell(self, method: str, *values: Any) -> None:
+        """Call a method of every tracker."""
         for name, tracker in list(self.trackers.items()):
             with self.guarded(name):
                 getattr(tracker, method)(*values)
 
     def begin(self) -> None:
-        """The options, and what was measured before an interruption."""
+        """Tell the options, and the lines that were written before an interruption."""
         if not self.trackers:
             return
         self.tell("hyperparameters", self.config.noted() | {"seed": self.seed})
@@ -67,12 +70,12 @@ class Logbook:
             self.line(line)
 
     def line(self, line: dict[str, Any]) -> None:
-        """A step, as metrics.jsonl has it."""
+        """Tell the numbers of one line of metrics.jsonl."""
         if self.trackers:
             self.tell("scalars", line["step"], scalars_of(line, self.groups, self.tasks))
 
     def end(self, lines: list[dict[str, Any]], result: dict[str, Any]) -> None:
-        """The seed's figures, as numbers and as pictures."""
+        """Tell the seed's figures, as numbers and as pictures."""
         figures = {
             f"{figure}/{test}": value
             for test, figures in result["tests"].items()
@@ -90,12 +93,13 @@ class Logbook:
                 self.warn(f"--log: no pictures could be drawn: {error}")
 
     def close(self) -> None:
+        """Close every tracker."""
         self.tell("close")
         self.trackers = {}
 
 
 def scalars_of(line: dict[str, Any], groups: Sequence[str], tasks: Tasks) -> dict[str, float]:
-    """The numbers of a line of metrics.jsonl by name."""
+    """Return the numbers of a line of metrics.jsonl by name, without those that are not finite."""
     values = {"loss": line["loss"]}
     values |= {f"kappa/{groups[int(group)]}": kappa for group, kappa in line.get("kappa", {}).items()}
     values |= {f"dropped/{name}": 100 * share for name, share in line.get("dropped", {}).items()}

@@ -1,0 +1,161 @@
+"""The parent's side of training seeds in processes: on a CPU a process per core, each with its own threads, that takes
+one job at a time; on a GPU one process that trains several seeds at once.
+
+The other side is `workers.py`.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from droptop.system.signals import deaf, interruptible
+from droptop.training.observer import Job, Observer
+from droptop.training.workers import Failure, work
+
+GRACE = 15.0  # seconds for workers to save and end
+
+
+@dataclass
+class Worker:
+    """A process that works, and the jobs it has."""
+
+    process: BaseProcess
+    pipe: Connection
+    jobs: Sequence[Job] | None = None
+    failed_alone: set[int] = field(default_factory=set)  # numbers of jobs that failed while the others went on
+
+
+@dataclass
+class WorkerPool:
+    """Run jobs in worker processes, and tell an observer how they go. The first failure stops all of them.
+
+    A subclass may be `patient`: it goes on after failures, and overrides `failed` and `failed_alone`.
+    """
+
+    observer: Observer
+    waiting: list[Sequence[Job]]  # each entry goes to one worker
+    workers: list[Worker] = field(default_factory=list)
+    threads: int = 1  # per worker
+    patient: bool = False  # whether a job that fails leaves the others of its worker running
+
+    def run(self, threads: int, cores: int) -> None:
+        """Run every job, on as many processes as the cores have room for; all have ended when this returns."""
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read by a worker when it loads torch
+        try:
+            with interruptible():
+                try:
+                    for _ in range(min(len(self.waiting), max(1, cores // threads))):
+                        self.hire(threads)
+                    self.loop()
+                finally:
+                    self.end()
+        finally:
+            if before is None:
+                del os.environ["OMP_NUM_THREADS"]
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
+
+    def hire(self, threads: int) -> None:
+        """Start a worker and give it jobs."""
+        self.threads = threads
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs, threads), daemon=True)
+        with deaf():  # until the worker has its own signal handlers
+            process.start()
+        theirs.close()
+        self.workers.append(Worker(process, ours))
+        self.assign(self.workers[-1])
+
+    def assign(self, worker: Worker) -> None:
+        """Give a worker the next jobs, or tell it to end where there are none."""
+        worker.jobs, worker.failed_alone = self.waiting.pop(0) if self.waiting else None, set()
+        with suppress(BrokenPipeError, ConnectionResetError):  # it died, which `hear` will notice
+            worker.pipe.send(None if worker.jobs is None else (worker.jobs, self.patient))
+
+    def loop(self) -> None:
+        """Hear the workers until every job is done; raise once one has failed."""
+        while busy := {worker.pipe: worker for worker in self.workers if worker.jobs is not None}:
+            for ready in wait(list(busy)):
+                self.hear(busy[ready])  # type: ignore[index]
+
+    def hear(self, worker: Worker) -> None:
+        """Take one message of a worker and act on it; raise KeyboardInterrupt if it was interrupted."""
+        jobs = worker.jobs
+        assert jobs is not None
+        try:
+            kind, number, value = worker.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            worker.process.join(1)
+            worker.jobs = None
+            self.failed(worker, self.unreported(worker, jobs), Failure.of_death(jobs[0], worker.process.exitcode))
+            return
+        job = jobs[number]
+        if kind == "progress":
+            self.observer.progress(job, value)
+        elif kind == "note":
+            self.observer.note(f"{job.name}: {value}")
+        elif kind == "done":
+            self.observer.done(job)
+        elif kind == "failed alone":
+            worker.failed_alone.add(number)
+            self.failed_alone(job, value)
+        elif kind == "free":
+            self.assign(worker)
+        elif kind == "interrupted":
+            raise KeyboardInterrupt
+        else:
+            worker.jobs = None
+            self.failed(worker, self.unreported(worker, jobs), value)
+
+    def unreported(self, worker: Worker, jobs: Sequence[Job]) -> list[Job]:
+        """Return the jobs of a worker that have not failed alone before."""
+        return [job for number, job in enumerate(jobs) if number not in worker.failed_alone]
+
+    def failed(self, worker: Worker, jobs: Sequence[Job], failure: Failure) -> None:
+        """Act on the failure of a worker with all of these jobs; raise it, which stops all workers."""
+        raise failure.kind(failure.message)
+
+    def failed_alone(self, job: Job, failure: Failure) -> None:
+        """Act on the failure of one job while its worker goes on with the others; only a patient pool hears of it."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """End all workers: idle ones end by themselves, busy ones are asked to save and end, and killed after GRACE."""
+        for worker in self.workers:
+            if worker.jobs is not None:
+                worker.process.terminate()  # SIGTERM, on which it saves and ends
+            with suppress(OSError):  # it may have ended already
+                worker.pipe.send(None)  # also for one that has just failed and waits for its next jobs
+        deadline = time.monotonic() + GRACE
+        for worker in self.workers:
+            while worker.process.is_alive() and time.monotonic() < deadline:
+                try:
+                    if worker.pipe.poll(0.05):
+                        worker.pipe.recv()  # a full pipe must not keep it from ending
+                    elif worker.jobs is None:
+                        worker.process.join(0.05)
+                except (EOFError, OSError):
+                    worker.process.join(0.5)
+            if worker.process.is_alive():
+                worker.process.kill()
+            worker.process.join()
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    observer: Observer,
+    threads: int,
+    cores: Callable[[], int] = lambda: len(os.sched_getaffinity(0)),
+) -> None:
+    """Run every job; raise what stopped them, after all workers have saved and ended."""
+    # Seeds share a GPU best within one process; on a CPU every process takes one job at a time.
+    on_gpu = jobs[0].config.options.device == "cuda"
+    observer.begin(len(jobs))
+    WorkerPool(observer, [list(jobs)] if on_gpu else [[job] for job in jobs]).run(threads, cores())
