@@ -1,4 +1,4 @@
-"""What `import droptop` gives."""
+"""What `import droptop` gives, and which words no name in the source is."""
 
 import ast
 import importlib
@@ -23,3 +23,22 @@ def test_public_names_are_where_they_are_said_to_be():
     assert not modules & set(droptop.__all__)  # importing such a module would hide the name
     with pytest.raises(AttributeError, match="has no attribute 'atach'"):
         droptop.atach  # noqa: B018
+
+
+# Words that once meant something of their own here, each of which a newcomer reads in another way.
+PRIVATE = {
+    "cook", "book", "notebook", "found", "exhibits", "look", "looks", "portrait", "trained", "free", "resident",
+    "together", "lane", "taps", "fusing", "tree", "stored", "own",
+}  # fmt: skip
+SOURCE = Path(droptop.__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_class_or_function_has_a_private_name(path):
+    defined = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    names = {name.strip("_").lower() for name in (*path.relative_to(SOURCE).with_suffix("").parts, *defined)}
+    assert not names & PRIVATE

@@ -12,10 +12,10 @@ from PIL import Image
 
 from droptop import BadRequest, Samples
 from droptop.data import image_cache as cache
-from droptop.data import image_store as stored
+from droptop.data import image_store
 from droptop.data.image_cache import ImageSet, Room, forget_reads, read_image, read_once, sharing_reads
 from droptop.data.image_folders import read_part, read_tree
-from droptop.data.image_store import Stored
+from droptop.data.image_store import StoredImages
 from droptop.data.scenes import plain
 
 from pictures import picture, pixels, save, write_tree
@@ -52,7 +52,7 @@ def test_decodes_what_is_there(part):
 def test_beyond_the_room_it_stays_on_the_disk(part):
     room = Room(5 * 3 * 12 * 12)
     memory, disk = (cache.load_images(plain(part, 12, "a tree"), part.y, room) for _ in range(2))
-    assert (type(memory), type(disk), room.left) == (Samples, Stored, 0)
+    assert (type(memory), type(disk), room.left) == (Samples, StoredImages, 0)
     assert torch.equal(memory.x, disk[torch.arange(5)].x)
 
 
@@ -115,7 +115,7 @@ def test_a_damaged_cache_is_made_anew(part, cache_folder, damage, decodes):
     if damage == "gone":
         path.unlink()
     elif damage == "another":
-        stored.write(path, "another", 5, 12, [np.zeros((5, 3, 12, 12), np.uint8)])
+        image_store.write(path, "another", 5, 12, [np.zeros((5, 3, 12, 12), np.uint8)])
     elif damage == "cut":
         path.write_bytes(data[:5000])
     else:
@@ -219,7 +219,7 @@ def test_two_processes_make_one_cache_and_a_killed_one_leaves_no_trace(tmp_path,
     made = sorted((tmp_path / "log").read_text().split(), key=int)
     assert made == [str(row) for row in range(16)]  # once each
     assert said[0][-1] == said[1][-1]
-    kept = Stored(Path(said[0][-1]), torch.zeros(16, dtype=torch.int64))
+    kept = StoredImages(Path(said[0][-1]), torch.zeros(16, dtype=torch.int64))
     assert kept[torch.arange(16)].x[:, 0, 0, 0].tolist() == list(range(16))
     assert sorted(entry.suffix for entry in cache_folder.iterdir()) == ["", ".images"]
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from droptop import Samples, Spec, Stream, StreamConfig
-from droptop.data import image_store as stored
-from droptop.data.image_store import BadCache, Stored
+from droptop.data import image_store
+from droptop.data.image_store import BadCache, StoredImages
 
 from toys import environment
 
@@ -22,7 +22,7 @@ def images():
 
 @pytest.fixture
 def path(tmp_path, images):
-    stored.write(tmp_path / "a.images", "key", ROWS, SIZE, np.split(images, [10, 30]))
+    image_store.write(tmp_path / "a.images", "key", ROWS, SIZE, np.split(images, [10, 30]))
     return tmp_path / "a.images"
 
 
@@ -31,7 +31,7 @@ def labels():
 
 
 def test_rows_come_back(path, images):
-    kept = Stored(path, labels())
+    kept = StoredImages(path, labels())
     rows = torch.tensor([36, 0, 0, 17])
     assert torch.equal(kept[rows].x, torch.from_numpy(images)[rows])
     assert kept[rows].y.tolist() == [0, 0, 0, 1]
@@ -41,29 +41,29 @@ def test_rows_come_back(path, images):
 
 
 def test_only_a_whole_file_of_that_key_will_do(path, tmp_path):
-    assert stored.whole(path, "key")
-    assert not stored.whole(path, "another key")
-    assert not stored.whole(tmp_path / "none", "key")
+    assert image_store.whole(path, "key")
+    assert not image_store.whole(path, "another key")
+    assert not image_store.whole(tmp_path / "none", "key")
     data = path.read_bytes()
     for length in (0, 1, 4095, 4096, 5000, len(data) - 1):
         path.write_bytes(data[:length])
-        assert not stored.whole(path, "key")
+        assert not image_store.whole(path, "key")
     path.write_bytes(data + b"x")
-    assert not stored.whole(path, "key")
+    assert not image_store.whole(path, "key")
     for place in (3, len(data) - 1):  # the header, the table
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        assert not stored.whole(path, "key")
+        assert not image_store.whole(path, "key")
     path.write_bytes(bytes(len(data)))
-    assert not stored.whole(path, "key")
+    assert not image_store.whole(path, "key")
 
 
 @pytest.mark.parametrize("row", [0, 20, 36])
 def test_a_damaged_row_is_never_used(path, row):
     data = bytearray(path.read_bytes())
-    data[stored.HEADER + row * 3 * SIZE * SIZE + 40] ^= 4
+    data[image_store.HEADER + row * 3 * SIZE * SIZE + 40] ^= 4
     path.write_bytes(data)
-    assert stored.whole(path, "key")  # only reading can tell
-    kept = Stored(path, labels())
+    assert image_store.whole(path, "key")  # only reading can tell
+    kept = StoredImages(path, labels())
     assert len(kept[torch.tensor([row + 1 if row < 36 else 0])]) == 1
     with pytest.raises(BadCache, match=f"row {row} is damaged"):
         kept[torch.tensor([1, row])]
@@ -71,14 +71,14 @@ def test_a_damaged_row_is_never_used(path, row):
 
 
 def test_a_file_cut_short_while_open(path):
-    kept = Stored(path, labels())
-    os.truncate(path, stored.HEADER + 100)
+    kept = StoredImages(path, labels())
+    os.truncate(path, image_store.HEADER + 100)
     with pytest.raises(BadCache, match="row 9 is damaged"):
         kept[torch.tensor([9])]
 
 
 def test_closes_its_file(path):
-    kept = Stored(path, labels())
+    kept = StoredImages(path, labels())
     descriptor = kept.file
     del kept
     with pytest.raises(OSError, match="Bad file"):
@@ -88,7 +88,7 @@ def test_closes_its_file(path):
 def test_a_stream_from_disk_is_the_stream_from_memory(path, images):
     spec, config = Spec((3, SIZE, SIZE), tuple("abcd")), StreamConfig(tasks=2, batch=4)
     memory = Stream("toy", spec, Samples(torch.from_numpy(images), labels()), {}, config, 1)
-    disk = Stream("toy", spec, Stored(path, labels()), {}, config, 1)
+    disk = Stream("toy", spec, StoredImages(path, labels()), {}, config, 1)
     for ours, theirs in zip(memory, disk, strict=True):
         assert torch.equal(ours.x, theirs.x)
         assert torch.equal(ours.y, theirs.y)
@@ -101,9 +101,9 @@ from pathlib import Path
 import numpy as np, torch
 torch.set_num_threads(1)
 from droptop import Spec, Stream, StreamConfig
-from droptop.data import image_store as stored
+from droptop.data import image_store
 
-def on_device():  # of files and of its own, in MB
+def resident():  # of files and of its own, in MB
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 ROWS, SIZE, path = 200_000, 16, Path(sys.argv[1])
@@ -112,17 +112,17 @@ def blocks():  # an image says which it is
         block = np.zeros((1000, 3, SIZE, SIZE), np.uint8)
         block.reshape(1000, -1)[:, :4] = np.arange(start, start + 1000, dtype="<u4").view(np.uint8).reshape(1000, 4)
         yield block
-stored.write(path, "key", ROWS, SIZE, blocks())
+image_store.write(path, "key", ROWS, SIZE, blocks())
 y = torch.arange(ROWS) % 10
 spec, config = Spec((3, SIZE, SIZE), tuple("abcdefghij")), StreamConfig(batch=80)
-stream = Stream("toy", spec, stored.Stored(path, y), {}, config, 0)
+stream = Stream("toy", spec, image_store.StoredImages(path, y), {}, config, 0)
 batches, seen, least, most = iter(stream), [], 1e9, 0.0
 for batch in batches:
     rows = batch.x.flatten(1)[:, :4].contiguous().view(torch.int32)[:, 0]
     assert torch.equal(rows % 10, batch.y)
     seen.append(rows)
     if len(seen) % 100 == 0:
-        now = on_device()
+        now = resident()
         least, most = min(least, now), max(most, now)
 assert torch.cat(seen).unique().numel() == len(seen) * 80 == 200_000
 print(path.stat().st_size / 1e6, most - least)

@@ -104,8 +104,11 @@ def test_studies_are_shown_without_it(mine, tmp_path):
     mine.unlink()
     for command, said in before.items():
         done = droptop(command, out)
-        assert (done.returncode, done.stdout) == (0, said), done.stderr
-        assert f"--method {mine}: there is no such file; cells are those that {out} holds" in done.stderr
+        assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    (out / "cells.json").unlink()  # then the folders say which cells there are
+    done = droptop("status", out)
+    assert (done.returncode, done.stdout) == (0, before["status"]), done.stderr
+    assert f"--method {mine}: there is no such file; cells are those that {out} holds" in done.stderr
     done = droptop("sweep", "--out", out)
     assert done.returncode == 2
     assert "there is no such file" in done.stderr

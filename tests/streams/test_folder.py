@@ -6,7 +6,7 @@ from droptop import BadRequest, Samples, make_learner, make_stream
 from droptop.cli import main
 from droptop.cli.run_flags import parse
 from droptop.data import folder
-from droptop.data.image_store import Stored
+from droptop.data.image_store import StoredImages
 from droptop.data.variants import VARIANTS
 from droptop.streams.folder import PRESET
 
@@ -85,7 +85,7 @@ def test_memory_is_for_training_images_first(plain_tree):
         tuple(type(part) for part in (stream.train, stream.tests["test"]))
         for stream in (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (0, 1, 2))
     ]
-    assert kinds == [(Stored, Stored), (Samples, Stored), (Samples, Samples)]
+    assert kinds == [(StoredImages, StoredImages), (Samples, StoredImages), (Samples, Samples)]
     memory, disk = (make_stream(f"folder:{plain_tree}", in_memory_mb=mb, **sizes) for mb in (2, 0))
     for ours, theirs in zip(memory, disk, strict=True):
         assert torch.equal(ours.x, theirs.x)

@@ -28,8 +28,8 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from droptop.data import image_store as stored
-from droptop.data.image_store import BadCache, Pixels, Stored
+from droptop.data import image_store
+from droptop.data.image_store import BadCache, Pixels, StoredImages
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest
 from droptop.system.cache_folder import cache_folder
@@ -101,7 +101,7 @@ class ImageSet:
     @property
     def key(self) -> str:
         """Return a hash of everything that the pixels depend on; refuse files that cannot be read."""
-        digest = hashlib.sha256(f"{stored.FORMAT}\n{PIL.__version__}\n{self.size}\n{self.how}\n".encode())
+        digest = hashlib.sha256(f"{image_store.FORMAT}\n{PIL.__version__}\n{self.size}\n{self.how}\n".encode())
         digest.update(np.array(self.rows, "<i8").tobytes())
         for name in self.files:
             path = f"{self.home}/{name}"
@@ -129,7 +129,7 @@ class Room:
 
 def load_images(image_set: ImageSet, y: Tensor, room: Room) -> Source:
     """Return the decoded images, in memory where there is room, else on the disk."""
-    on_disk = Stored(decoded(image_set), y)
+    on_disk = StoredImages(decoded(image_set), y)
     if not room.take(on_disk.nbytes):
         return on_disk
     key = (on_disk.path, y.numpy().tobytes())
@@ -139,7 +139,7 @@ def load_images(image_set: ImageSet, y: Tensor, room: Room) -> Source:
     try:
         samples = on_disk[rows]
     except BadCache:  # the damaged file is removed by now
-        samples = Stored(decoded(image_set), y)[rows]
+        samples = StoredImages(decoded(image_set), y)[rows]
     _IN_MEMORY[key] = samples
     return samples
 
@@ -148,17 +148,17 @@ def decoded(image_set: ImageSet) -> Path:
     """Return the file with the decoded images, which is made if need be."""
     key = image_set.key
     path = cache_folder() / f"{key}.images"
-    if stored.whole(path, key):
+    if image_store.whole(path, key):
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with decoding_lock(path.parent, image_set.what):
-            if not stored.whole(path, key):  # no other process made it meanwhile
+            if not image_store.whole(path, key):  # no other process made it meanwhile
                 for left_over in path.parent.glob("*.part"):
                     left_over.unlink()
-                stored.write(path, key, len(image_set.rows), image_set.size, blocks(image_set))
+                image_store.write(path, key, len(image_set.rows), image_set.size, blocks(image_set))
     except OSError as error:
-        need = stored.file_size(len(image_set.rows), image_set.size) / 2**20
+        need = image_store.file_size(len(image_set.rows), image_set.size) / 2**20
         raise BadRequest(
             f"{path.parent}: {error.strerror}; the decoded images of {image_set.what} take {need:,.0f} MiB: "
             "make room, or name another folder with DROPTOP_CACHE"

@@ -100,7 +100,7 @@ def whole(path: Path, key: str) -> bool:
         return False
 
 
-class Stored:
+class StoredImages:
     """Read samples from a file of decoded images, which stays open."""
 
     def __init__(self, path: Path, y: Tensor) -> None:
