@@ -17,17 +17,17 @@ def test_by_a_slow_loop_and_whatever_the_map_s_size():
     for side in (5, 8, 16):
         attention, covered = random.normal(size=(7, side, side)), random.random((7, side, side))
         cells, sums, counts = side * side, np.zeros(20), np.zeros(20)
-        for scores, shares in zip(attention.reshape(7, -1), covered.reshape(7, -1)):
-            for score, share in zip(scores, shares):
+        for scores, covers in zip(attention.reshape(7, -1), covered.reshape(7, -1)):
+            for score, share in zip(scores, covers):
                 bin_of = (scores < score).sum() * 20 // cells
                 sums[bin_of] += share
                 counts[bin_of] += 1
-        found = share_by_rank(attention, covered)
-        assert found == pytest.approx(sums / counts)
-        assert np.average(found, weights=counts) == pytest.approx(covered.mean())  # chance, over all bins
+        shares = share_by_rank(attention, covered)
+        assert shares == pytest.approx(sums / counts)
+        assert np.average(shares, weights=counts) == pytest.approx(covered.mean())  # chance, over all bins
 
 
 def test_a_map_with_fewer_cells_than_bins_leaves_some_empty():
-    found = share_by_rank(np.arange(4.0).reshape(1, 2, 2), np.ones((1, 2, 2)))
-    assert np.isnan(found).sum() == 16
-    assert np.nansum(found) == 4
+    shares = share_by_rank(np.arange(4.0).reshape(1, 2, 2), np.ones((1, 2, 2)))
+    assert np.isnan(shares).sum() == 16
+    assert np.nansum(shares) == 4

@@ -33,20 +33,20 @@ UNSEEN = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, -3.0, 1.0, 0.0]])
 WITHOUT = SEEN * np.array([1.0, 0.5, 1.0, 1.0])  # the second feature halves when the shortcut is taken away
 
 
-def test_a_hand_computed_portrait():
-    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
-    assert portrait.seen.tolist() == [0.75, 1.5, 0.75, 0.25]
-    assert portrait.unseen.tolist() == [0, 2, 0.5, 0]
-    assert portrait.votes.tolist() == [0, 1, 0, 0]  # only the second one speaks for class 2, wherever it speaks
-    assert portrait.mistaken == pytest.approx(1 / 3)
-    assert portrait.pull.tolist() == [0, 12, -0.5, 0]  # of the one image that is taken for class 2
-    assert portrait.bias == 0.25
-    assert portrait.pull.sum() + portrait.bias == 8.25 - -3.5
-    assert portrait.response.tolist() == [0, 0.75, 0, 0]
+def test_statistics_of_a_hand_computed_case():
+    statistics = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
+    assert statistics.seen.tolist() == [0.75, 1.5, 0.75, 0.25]
+    assert statistics.unseen.tolist() == [0, 2, 0.5, 0]
+    assert statistics.votes.tolist() == [0, 1, 0, 0]  # only the second one speaks for class 2, wherever it speaks
+    assert statistics.mistaken == pytest.approx(1 / 3)
+    assert statistics.pull.tolist() == [0, 12, -0.5, 0]  # of the one image that is taken for class 2
+    assert statistics.bias == 0.25
+    assert statistics.pull.sum() + statistics.bias == 8.25 - -3.5
+    assert statistics.response.tolist() == [0, 0.75, 0, 0]
 
 
 def test_definitions_1_and_2():
-    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
+    statistics = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
     unit = np.mean([0.75, 1.5, 0.75, 0.25])
     for rho, epsilon, shortcut, other in [
         (0, 0, [0, 1, 2, 3], []),
@@ -55,15 +55,15 @@ def test_definitions_1_and_2():
         (1, 1, [1], []),
         (3, 0, [], []),
     ]:
-        found = [chosen.nonzero()[0].tolist() for chosen in kinds(portrait, rho, epsilon)]
-        assert found == [shortcut, other]
+        both = [chosen.nonzero()[0].tolist() for chosen in kinds(statistics, rho, epsilon)]
+        assert both == [shortcut, other]
 
 
 def test_figures_of_the_hand_computed_case():
-    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
-    unit = portrait.seen.mean()
-    found = figures(portrait, 0.75 / unit, 1 / unit)
-    assert found == pytest.approx(
+    statistics = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT, WITHOUT)
+    unit = statistics.seen.mean()
+    values = figures(statistics, 0.75 / unit, 1 / unit)
+    assert values == pytest.approx(
         {
             "active": 75,
             "shortcuts": 100 / 3,
@@ -80,10 +80,11 @@ def test_figures_of_the_hand_computed_case():
 
 
 def test_nothing_is_said_of_what_is_not_there():
-    portrait = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
-    found = figures(portrait, 100, 0)
-    assert found["active"] == 0
-    assert [found[name] for name in ("shortcuts", "times as active", "votes, shortcuts", "votes, others")] == [None] * 4
+    statistics = feature_statistics(SEEN, LABELS, UNSEEN, HEAD, CURRENT)
+    values = figures(statistics, 100, 0)
+    assert values["active"] == 0
+    names = ("shortcuts", "times as active", "votes, shortcuts", "votes, others")
+    assert [values[name] for name in names] == [None] * 4
     nobody_mistaken = feature_statistics(SEEN[[0, 2, 3]], LABELS[[0, 2, 3]], UNSEEN, HEAD, CURRENT)
     assert (nobody_mistaken.mistaken, nobody_mistaken.pull.tolist(), nobody_mistaken.bias) == (0, [0] * 4, 0)
     assert figures(nobody_mistaken, 0, 0)["lead, shortcuts"] is None
@@ -102,23 +103,23 @@ small = st.floats(-3, 3, width=32)
 @given(arrays(np.float64, (6, 5), elements=small), arrays(np.float64, (3, 5), elements=small))
 def test_votes_and_pulls_against_slow_loops(features, weight):
     head = Head(weight, np.array([0.5, -1.0, 0.0]))
-    own, rival = np.array([0, 1, 2, 0, 1, 2]), np.array([1, 2, 0, 2, 0, 1])
+    labels, rival = np.array([0, 1, 2, 0, 1, 2]), np.array([1, 2, 0, 2, 0, 1])
     logits = features @ weight.T + head.bias
-    lead = logits[np.arange(6), rival] - logits[np.arange(6), own]
-    parts = pulls(features, head, own, rival).sum(1) + head.bias[rival] - head.bias[own]
+    lead = logits[np.arange(6), rival] - logits[np.arange(6), labels]
+    parts = pulls(features, head, labels, rival).sum(1) + head.bias[rival] - head.bias[labels]
     assert parts == pytest.approx(lead, abs=1e-9)
-    found = votes(features, head, CURRENT)
+    shares = votes(features, head, CURRENT)
     for i in range(5):
         if len({*weight[:, i]}) < 3:
             continue  # a tie says nothing clear
-        said = [CURRENT[(weight[:, i] * f).argmax()] for f in features[:, i] if f != 0]
-        assert (np.isnan(found[i]) and not said) or found[i] == pytest.approx(np.mean(said))
+        current = [CURRENT[(weight[:, i] * f).argmax()] for f in features[:, i] if f != 0]
+        assert (np.isnan(shares[i]) and not current) or shares[i] == pytest.approx(np.mean(current))
 
 
 def test_scale_does_not_matter():
-    def portrait(scale: float) -> FeatureStatistics:
+    def statistics_at(scale: float) -> FeatureStatistics:
         head = Head(HEAD.weight / scale, HEAD.bias)
         return feature_statistics(SEEN * scale, LABELS, UNSEEN * scale, head, CURRENT, WITHOUT * scale)
 
-    assert figures(portrait(1), 0.5, 0.5) == pytest.approx(figures(portrait(7), 0.5, 0.5))
+    assert figures(statistics_at(1), 0.5, 0.5) == pytest.approx(figures(statistics_at(7), 0.5, 0.5))
     assert activation(np.array([[-1.0, 2.0], [3.0, 0.0]])).tolist() == [2, 1]

@@ -1,4 +1,4 @@
-"""A learner read back from its run, and its features taken apart, against the net's own forward pass."""
+"""A learner read back from its run, and its features statistics apart, against the net's last_layer forward pass."""
 
 import numpy as np
 import pytest
@@ -33,25 +33,25 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(run):
+def loaded(run):
     return load_seed_with_stream(CONFIG, run, 1)
 
 
-def test_the_head_takes_features_apart(found):
-    stream, learner = found
+def test_the_head_takes_features_apart(loaded):
+    stream, learner = loaded
     test, rows = stream.tests["biased"], torch.tensor([3, 250, 601, 1999])
     z = features(learner, test, rows)
     assert z.shape == (4, 32)
     classes = torch.tensor([1, 0, 7, 3])
-    own = head(learner, 32, classes)
-    assert own.weight == pytest.approx(learner.model.fc.weight.detach()[classes].numpy(), abs=1e-6)
+    last_layer = head(learner, 32, classes)
+    assert last_layer.weight == pytest.approx(learner.model.fc.weight.detach()[classes].numpy(), abs=1e-6)
     logits = learner.predict(test.x[rows])[:, classes].numpy()
-    assert z @ own.weight.T + own.bias == pytest.approx(logits, abs=1e-4)
+    assert z @ last_layer.weight.T + last_layer.bias == pytest.approx(logits, abs=1e-4)
 
 
-def test_a_portrait_of_what_was_taught_and_what_was_not(found):
-    stream, learner = found
-    taken = features_of(learner, stream)
+def test_the_statistics_of_what_was_taught_and_what_was_not(loaded):
+    stream, learner = loaded
+    statistics = features_of(learner, stream)
     test = stream.tests["biased"]
     rows = torch.isin(test.y, torch.tensor([0, 1, 3, 7]))
     with torch.no_grad():
@@ -61,18 +61,18 @@ def test_a_portrait_of_what_was_taught_and_what_was_not(found):
             for name, part in (("biased", test), ("removed", stream.tests["removed"]))
         }
         learner.model.train()
-    assert taken.seen == pytest.approx(np.abs(pooled["biased"][rows]).mean(0), rel=1e-4, abs=1e-6)
-    assert taken.unseen == pytest.approx(np.abs(pooled["biased"][~rows]).mean(0), rel=1e-4, abs=1e-6)
+    assert statistics.seen == pytest.approx(np.abs(pooled["biased"][rows]).mean(0), rel=1e-4, abs=1e-6)
+    assert statistics.unseen == pytest.approx(np.abs(pooled["biased"][~rows]).mean(0), rel=1e-4, abs=1e-6)
     gone = np.abs(pooled["biased"] - pooled["removed"])[rows].mean(0)
-    assert taken.response == pytest.approx(gone, rel=1e-3, abs=1e-6)
+    assert statistics.response == pytest.approx(gone, rel=1e-3, abs=1e-6)
     early = torch.isin(test.y, torch.tensor([0, 1]))
     answers = learner.predict(test.x[early]).argmax(1)
-    assert taken.mistaken == pytest.approx(torch.isin(answers, torch.tensor([3, 7])).float().mean().item())
-    assert figures(taken, 0, 0)["shortcuts"] == 100
+    assert statistics.mistaken == pytest.approx(torch.isin(answers, torch.tensor([3, 7])).float().mean().item())
+    assert figures(statistics, 0, 0)["shortcuts"] == 100
 
 
-def test_refuses_a_stream_that_leaves_no_class_out_and_a_run_without_checkpoints(found, tmp_path):
-    stream, learner = found
+def test_refuses_a_stream_that_leaves_no_class_out_and_a_run_without_checkpoints(loaded, tmp_path):
+    stream, learner = loaded
     stream.tasks = (tuple(range(10)),)
     with pytest.raises(BadRequest, match="no class is unseen"):
         features_of(learner, stream)

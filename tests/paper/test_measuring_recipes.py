@@ -10,7 +10,7 @@ import torch
 from droptop import BadRequest, Samples
 from droptop.paper.cell_results import CellResults
 from droptop.paper.recipe import Recipe, Scope
-from droptop.paper.recipes import attention, colours, features, impact, overhead
+from droptop.paper.recipes import colours, features, histogram, impact, maps, overhead
 from droptop.paper.recipes.feature_definitions import FeatureStatistics
 from droptop.paper.tables import Difference
 from droptop.results.metrics import Tally
@@ -20,7 +20,9 @@ from droptop.runs.records import Maps, Moment
 from droptop.system.files import write_json
 
 RECIPES = {
-    recipe.name: recipe for module in (colours, impact, overhead, attention, features) for recipe in module.RECIPES
+    recipe.name: recipe
+    for module in (colours, impact, overhead, maps, histogram, features)
+    for recipe in module.RECIPES
 }
 
 
@@ -53,7 +55,7 @@ def test_accuracy_of_either_task_while_the_second_is_learned():
     assert colours.curve(LINES, "biased", 0) == {5: 85, 10: 65}
     assert colours.curve(LINES, "biased", 1) == {5: 5, 10: 75}
     curve = {5: 85.0, 10: 65.0, 15: 72.0}
-    assert [colours.summed_up(curve, figure) for figure in colours.FIGURES["b"]] == [74, 65, 72]
+    assert [colours.summary(curve, figure) for figure in colours.FIGURES["b"]] == [74, 65, 72]
 
 
 def test_whether_colours_were_learned(tmp_path, monkeypatch):
@@ -64,8 +66,8 @@ def test_whether_colours_were_learned(tmp_path, monkeypatch):
         {"step": 10, "task_end": True, "eval": {"random": evaluation(6, 5, -1, -1)}},
         {"step": 20, "task_end": True, "eval": {"random": evaluation(1, 2, 10, 8)}},
     ]
-    monkeypatch.setattr(CellResults, "of", lambda self, cell: {0: {}, 1: {}})
-    monkeypatch.setattr(CellResults, "lines", lambda self, cell, seed: lines)
+    monkeypatch.setattr(CellResults, "by_seed", lambda self, cell: {0: {}, 1: {}})
+    monkeypatch.setattr(CellResults, "metrics", lambda self, cell, seed: lines)
     assert colours.in_random_colours(results, "fashion-colour", "a", 0) == {0: 55, 1: 55}
     assert colours.in_random_colours(results, "fashion-colour", "b", 1) == {0: 90, 1: 90}
 
@@ -92,7 +94,7 @@ def test_the_colourings_are_the_paper_s():
 
 
 @pytest.mark.parametrize(
-    ("plain", "one", "said"),
+    ("plain", "one", "verdict"),
     [
         (Difference(-5, -7, -3, 0.01), Difference(-3, -5, -1, 0.03), "yes"),
         (Difference(-5, -7, -3, 0.01), Difference(-3, -7, 1, 0.2), "than plain"),
@@ -101,8 +103,8 @@ def test_the_colourings_are_the_paper_s():
         (Difference(-5), Difference(-3), "cannot tell"),
     ],
 )
-def test_what_is_said_of_the_colours(plain, one, said):
-    assert colours.said([plain, one]) == said
+def test_the_verdict_on_the_colours(plain, one, verdict):
+    assert colours.verdict([plain, one]) == verdict
 
 
 # -- shortcut-impact --------------------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ def test_ordinary_training_sees_as_many_images_as_all_tasks(tmp_path):
 
 def test_ordinary_training_of_a_quick_look_has_one_task_of_the_same_classes():
     recipe = RECIPES["shortcut-impact"]
-    quick = scope(recipe, **recipe.quickly())
+    quick = scope(recipe, **recipe.quick_options())
     configs = [quick.config(impact.cell(quick, "fashion-background", "only_fg", method)) for method in ("er", "joint")]
     tasks = [build_stream(config, 0).tasks for config in configs]
     assert tasks == [((0, 1), (2, 3), (4, 5)), ((0, 1, 2, 3, 4, 5),)]
@@ -132,29 +134,29 @@ def both_trainings(out: Path, data: str) -> CellResults:
     recipe = RECIPES["shortcut-impact"]
     results = CellResults(recipe, Scope(recipe.methods, (data,), seeds=2), out)
     for number, kind in enumerate(("only_bg", "only_fg")):
-        tests = [impact.test_of(data, kind, tested) for tested in impact.TESTED]
+        test_names = [impact.test_of(data, kind, tested) for tested in impact.TESTED]
         for method in ("er", "joint"):
             for seed in (0, 1):
                 value = 10 * number + seed
-                own = {
+                tests = {
                     test: {
                         "A": [50 + value, 30 + value],
                         "A_avg": 40 + value,
                         "F_last": 20.0 + seed - 5 * number,
                         "A_last": 30 + value,
                     }
-                    for test in tests
+                    for test in test_names
                 }
-                place = results.run(impact.cell(results.scope, data, kind, method)) / f"seed-{seed}"
+                place = results.run_folder(impact.cell(results.scope, data, kind, method)) / f"seed-{seed}"
                 place.mkdir(parents=True)
-                write_json(place / "result.json", {"classes": [], "tasks": [], "tests": own})
+                write_json(place / "result.json", {"classes": [], "tasks": [], "tests": tests})
     assert results.missing == 0
     return results
 
 
 def test_figures_of_both_trainings_side_by_side(tmp_path):
     table = impact.table(both_trainings(tmp_path, "fashion-background"), "fashion-background")
-    rows = {row[1]: row for row in table.measured().rows[:5]}
+    rows = {row[1]: row for row in table.without_paper().rows[:5]}
     assert list(rows) == ["A_1", "A_2", "A_avg", "F_last", "ordinary training"]
     assert [str(cell) for cell in rows["A_2"][2:]] == [
         "30.5 ± 0.5",
@@ -190,17 +192,17 @@ def test_added_cost_in_both_of_the_paper_s_terms():
     assert [share.value for share in overhead.added(None, 1.0)] == [None, None]
 
 
-def test_costs_are_read_from_the_notebook(tmp_path):
+def test_costs_are_read_from_the_measurements(tmp_path):
     recipe = RECIPES["overhead"]
     results = CellResults(recipe, scope(recipe), tmp_path)
     costs = {"ER": 10.0, "ER + DropTop, probe of a batch": 12.0, "ER + DropTop, probe of the whole memory": 16.0}
     for number in overhead.rounds(results):
         for arm, cost in costs.items():
-            results.notes.once(
+            results.measurements.once(
                 overhead.key(results, "fashion-sticker", arm, number),
                 lambda cost=cost, number=number: {"ms": cost + number, "mib": 100.0},
             )
-    table = overhead.table(results, "fashion-sticker").measured()
+    table = overhead.table(results, "fashion-sticker").without_paper()
     assert [str(cell) for cell in table.rows[5]] == [
         "",
         "ER + DropTop, probe of the whole memory",
@@ -225,8 +227,8 @@ def test_costs_are_read_from_the_notebook(tmp_path):
 
 def test_moments_from_the_first_to_the_last():
     moments = [Moment(step, 0, np.zeros((1, 2, 2)), None) for step in range(10)]
-    assert attention.chosen(moments, 4) == [0, 3, 6, 9]
-    assert attention.chosen(moments[:3], 4) == [0, 1, 2]
+    assert maps.evenly_spaced(moments, 4) == [0, 3, 6, 9]
+    assert maps.evenly_spaced(moments[:3], 4) == [0, 1, 2]
 
 
 def test_attention_on_the_shortcut_of_classes_seen_by_then():
@@ -243,13 +245,13 @@ def test_attention_on_the_shortcut_of_classes_seen_by_then():
             Moment(6, 1, np.concatenate([on[:1], off[1:]]), None),
         ],
     )
-    results = attention.attended(None, maps, [[0, 1], [2, 3]], seed=0)
+    results = histogram.attended(None, maps, [[0, 1], [2, 3]], seed=0)
     assert results.steps == [3, 6]
     assert results.ranks[:, -1].tolist() == [100, 25]
     assert results.chance == pytest.approx([5, 5])
     arms = {arm: {0: results, 1: results} for arm in ("none", "droptop")}
     recipe = RECIPES["histogram"]
-    table = attention.histogram_table(CellResults(recipe, scope(recipe), Path()), "fashion-sticker", arms)
+    table = histogram.table(CellResults(recipe, scope(recipe), Path()), "fashion-sticker", arms)
     assert [str(cell) for cell in table.rows[0]] == [
         "3",
         "5.0 ± 0.0",
@@ -274,16 +276,16 @@ def test_seeds_without_maps_are_named(tmp_path, monkeypatch):
         covered,
         [Moment(3, 0, covered, None), Moment(6, 1, covered[:3], None)],
     )  # a map less: only the first three count
-    all_of = attention.Attended(attention.TRUTH, [3, 6], np.zeros((2, 20)), np.zeros(2))
-    own = attention.attended(None, few, [[0, 1], [2, 3]], seed=0)
-    assert (own.images, own.ranks[:, -1].tolist()) == (3, [100, 100])
-    monkeypatch.setattr(CellResults, "of", lambda self, cell: dict.fromkeys(range(2 + (cell["debias"] == "none"))))
-    table = attention.histogram_table(results, "fashion-sticker", {"none": {0: own}, "droptop": {0: all_of, 1: all_of}})
+    all_of = histogram.Attended(histogram.TRUTH, [3, 6], np.zeros((2, 20)), np.zeros(2))
+    fewer = histogram.attended(None, few, [[0, 1], [2, 3]], seed=0)
+    assert (fewer.images, fewer.ranks[:, -1].tolist()) == (3, [100, 100])
+    monkeypatch.setattr(CellResults, "by_seed", lambda self, cell: dict.fromkeys(range(2 + (cell["debias"] == "none"))))
+    table = histogram.table(results, "fashion-sticker", {"none": {0: fewer}, "droptop": {0: all_of, 1: all_of}})
     assert "** ER: no maps of seed 1, 2; ER: maps of 3 images of seed 0. Cells" in table.notes[-1]
-    empty = attention.histogram_table(results, "fashion-sticker", {"none": {}, "droptop": {0: all_of, 1: all_of}})
+    empty = histogram.table(results, "fashion-sticker", {"none": {}, "droptop": {0: all_of, 1: all_of}})
     assert empty.rows == []
     assert "ER: no maps of seed 0, 1, 2." in empty.notes[-1]
-    whole = attention.histogram_table(
+    whole = histogram.table(
         results,
         "fashion-sticker",
         {"none": dict.fromkeys(range(3), all_of), "droptop": dict.fromkeys(range(2), all_of)},
@@ -305,7 +307,7 @@ def test_maps_of_arms_that_differ_in_images_are_drawn():
         )
         for count in (3, 2)
     )
-    figure = attention.draw_maps({"none": more, "droptop": fewer})
+    figure = maps.draw_maps({"none": more, "droptop": fewer})
     assert len(figure.axes) == 2 * 2 * 3  # two images, two arms, the image and two moments
     plt.close(figure)
 
@@ -315,28 +317,28 @@ def test_the_background_is_what_foregrounds_leave_black(monkeypatch):
     x[:, 1, :2] = 200  # the upper half is foreground
     x[3] = 5  # nearly black, as a JPEG has it
     stream = SimpleNamespace(tasks=((1, 0),), tests={"only_fg": Samples(x, torch.tensor([0, 0, 1, 1]))})
-    monkeypatch.setattr(attention, "build_stream", lambda config, seed: stream)
+    monkeypatch.setattr(histogram, "build_stream", lambda config, seed: stream)
     maps = Maps(np.zeros((0, 1, 1, 3)), [], np.array([1, 0, 1]), None, [Moment(1, 0, np.zeros((3, 2, 2)), None)])
-    covered = attention.background(configure("fashion"), maps, 0)  # rows 2, 0, 3: a class each in turn
+    covered = histogram.background(configure("fashion"), maps, 0)  # rows 2, 0, 3: a class each in turn
     assert covered.tolist() == [[[0, 0], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [1, 1]]]
     with pytest.raises(BadRequest, match="not those of the originals"):
-        attention.background(configure("fashion"), maps._replace(labels=np.array([0, 1, 0])), 0)
+        histogram.background(configure("fashion"), maps._replace(labels=np.array([0, 1, 0])), 0)
     stream.tests = {}
     with pytest.raises(BadRequest, match="nobody knows where the shortcut of fashion is"):
-        attention.background(configure("fashion"), maps, 0)
+        histogram.background(configure("fashion"), maps, 0)
 
 
 # -- features ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_portrait_survives_the_notebook():
-    portrait = FeatureStatistics(
+def test_feature_statistics_survive_json():
+    statistics = FeatureStatistics(
         np.array([1.0, 2.5]), np.array([0.0, 1 / 3]), np.array([np.nan, 0.5]), np.array([0.0, -1.0]), 0.25, 0.5, None
     )
-    noted = {name: features.kept(value) for name, value in vars(portrait).items()}
+    noted = {name: features.to_json(value) for name, value in vars(statistics).items()}
     assert noted["votes"] == [None, 0.5]
-    again = features.read(noted)
-    assert again.unseen == pytest.approx(portrait.unseen, rel=1e-5)
+    again = features.from_json(noted)
+    assert again.unseen == pytest.approx(statistics.unseen, rel=1e-5)
     assert np.isnan(again.votes[0])
     assert (again.bias, again.mistaken, again.response) == (0.25, 0.5, None)
     assert features.series({3: again}, "times as active", 0.1, 0.1) == {3: pytest.approx(250)}
@@ -347,12 +349,12 @@ def test_shortcuts_against_the_others_at_every_threshold(tmp_path):
     results = CellResults(recipe, scope(recipe), tmp_path)
     for arm in ("none", "droptop"):
         for seed in (0, 1):
-            own = features.cell("fashion-sticker", arm)
-            place = results.run(own) / f"seed-{seed}"
+            options = features.cell("fashion-sticker", arm)
+            place = results.run_folder(options) / f"seed-{seed}"
             place.mkdir(parents=True)
             write_json(place / "result.json", {"tests": {"biased": {}}})
-            results.notes.once(
-                features.key(results, own, seed),
+            results.measurements.once(
+                features.key(results, options, seed),
                 lambda seed=seed: {
                     "seen": [1.0, 1.0, 1.0, 1.0],
                     "unseen": [0.6, 0.6, 0.6, 0.0],
@@ -380,5 +382,5 @@ def test_shortcuts_against_the_others_at_every_threshold(tmp_path):
 def test_every_recipe_s_cells_can_be():
     assert set(RECIPES) == {"shortcut-mnist", "shortcut-impact", "overhead", "maps", "features", "histogram"}
     for recipe in RECIPES.values():
-        quick = Scope(recipe.methods, recipe.quick_data, 2, True, recipe.quickly())
+        quick = Scope(recipe.methods, recipe.quick_data, 2, True, recipe.quick_options())
         assert recipe.study(quick) == [] or all(quick.expand(block) for block in recipe.study(quick))

@@ -28,9 +28,9 @@ def test_ablations_means_are_those_of_table_1():
     """DropTop's column; the paper's 39.4 for ER on the unbiased sets is not the mean of its Table 1, 38.6."""
     for sets, table in ((quoted.BIASED, quoted.ABLATION), (quoted.UNBIASED, quoted.ABLATION_UNBIASED)):
         for method, figures in table.items():
-            own = [quoted.figure(method, "droptop", (*one, "A_avg")).mean for one in sets]
+            values = [quoted.figure(method, "droptop", (*one, "A_avg")).mean for one in sets]
             if (method, sets) != ("er", quoted.UNBIASED):
-                assert figures[-1] == pytest.approx(sum(own) / len(own), abs=0.06), (method, sets)
+                assert figures[-1] == pytest.approx(sum(values) / len(values), abs=0.06), (method, sets)
 
 
 @pytest.mark.parametrize(

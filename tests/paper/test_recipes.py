@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from droptop.paper import claims, every_recipe
-from droptop.paper import runner as cook
+from droptop.paper import claims, every_recipe, runner
 from droptop.paper.cell_results import CellResults, average, difference, mean, paired, relative
 from droptop.paper.recipe import Scope
-from droptop.paper.recipes import main_tables as tables
-from droptop.paper.recipes import readings
+from droptop.paper.recipes import main_tables, readings
 from droptop.paper.write import Heading, write
 from droptop.runs.config import configure
 from droptop.runs.folder import seed_folder
@@ -26,12 +24,12 @@ TESTS = {
     "split-tiny-imagenet9": ("original", "only_fg", "stylized"),
 }
 TASKS = [[0, 1], [2, 3]]
-READ_MORE = {"shortcut-mnist", "shortcut-impact", "maps", "histogram"}  # than results: see test_measures.py
+READ_MORE = {"shortcut-mnist", "shortcut-impact", "maps", "histogram"}  # than results: see test_measuring_recipes.py
 
 
 def scope_of(recipe, quick=False, **options):
     data = recipe.quick_data if quick else recipe.data
-    return Scope(recipe.methods, data, 3, quick, (recipe.quickly() if quick else {}) | options)
+    return Scope(recipe.methods, data, 3, quick, (recipe.quick_options() if quick else {}) | options)
 
 
 def invent(results):
@@ -68,7 +66,7 @@ def test_a_recipes_cells_exist_and_are_the_studys(name, quick, tmp_path):
 def test_a_recipe_shows_that_nothing_is_there(name, tmp_path):
     results = CellResults(RECIPES[name], scope_of(RECIPES[name]), tmp_path)
     assert results.missing == 3 * len(results.configs)
-    cook.outputs(results)
+    runner.outputs(results)
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if RECIPES[name].measure is None and name not in READ_MORE])
@@ -77,7 +75,7 @@ def test_a_recipe_shows_what_is_there(name, tmp_path):
     invent(results)
     results = CellResults(results.recipe, results.scope, results.out)
     assert results.missing == 0
-    files = write(cook.outputs(results), Heading("A", [], []), results.out, name)
+    files = write(runner.outputs(results), Heading("A", [], []), results.out, name)
     assert {path.suffix for path in files} >= {".md", ".csv", ".tex"}
     assert all(path.stat().st_size > 0 for path in files)
 
@@ -86,7 +84,7 @@ def test_a_recipe_shows_what_is_there(name, tmp_path):
 def test_a_quick_look_quotes_nothing(name, tmp_path):
     results = CellResults(RECIPES[name], scope_of(RECIPES[name], quick=True), tmp_path)
     invent(results)
-    table, *_ = cook.outputs(CellResults(results.recipe, results.scope, tmp_path))
+    table, *_ = runner.outputs(CellResults(results.recipe, results.scope, tmp_path))
     assert table.rows
     assert not any(column.kind in ("quoted", "verdict") for column in table.columns)
 
@@ -96,7 +94,7 @@ def test_claims_are_those_of_scipy(tmp_path):
     results = CellResults(recipe, scope_of(recipe), tmp_path)
     invent(results)
     results = CellResults(recipe, results.scope, tmp_path)
-    [table] = cook.outputs(results)
+    [table] = runner.outputs(results)
     assert len(table.rows) == 5 * 5 * 2  # methods, test sets, figures
     series = [
         results.series({"data": "split-imagenet9", "method": "mir", "debias": arm}, "only_fg", "F_last")
@@ -122,7 +120,7 @@ def test_stand_ins_are_named_as_what_they_are(tmp_path):
     scope = Scope(("er",), ("split-tiny-imagenet9",), 2)
     results = CellResults(recipe, scope, tmp_path)
     invent(results)
-    [table] = cook.outputs(CellResults(recipe, scope, tmp_path))
+    [table] = runner.outputs(CellResults(recipe, scope, tmp_path))
     assert table.rows[0][0] == "Tiny-ImageNet-9"
     assert str(table.rows[0][3]) == "46.1 ± 0.2"  # the paper's ImageNet-9
     assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)
@@ -133,7 +131,7 @@ def test_ablation_averages_test_sets_by_seed(tmp_path):
     results = CellResults(recipe, scope_of(recipe), tmp_path)
     invent(results)
     results = CellResults(recipe, results.scope, tmp_path)
-    [table] = cook.outputs(results)
+    [table] = runner.outputs(results)
     assert len(table.rows) == (5 + 1) * 4
     over = [("split-cifar100", "clean"), ("split-cifar10", "clean"), ("split-imagenet9", "original")]
     values = {
@@ -160,7 +158,7 @@ def test_ablation_averages_test_sets_by_seed(tmp_path):
 def shown(name, scope, out):
     """The first table of a recipe, of invented results."""
     invent(CellResults(RECIPES[name], scope, out))
-    return cook.outputs(CellResults(RECIPES[name], scope, out))[0]
+    return runner.outputs(CellResults(RECIPES[name], scope, out))[0]
 
 
 def quotes(table):
@@ -210,7 +208,7 @@ def test_designs_are_worse_in_percent_of_droptop(tmp_path):
     results = CellResults(recipe, scope_of(recipe), tmp_path)
     invent(results)
     results = CellResults(recipe, results.scope, tmp_path)
-    [table] = cook.outputs(results)
+    [table] = runner.outputs(results)
     soft, whole = (
         mean(
             results.series({"data": "split-cifar10", "method": "er", "debias": "droptop"} | more, "clean", "F_last")
@@ -224,7 +222,7 @@ def test_designs_are_worse_in_percent_of_droptop(tmp_path):
 def test_designs_are_shown_without_the_shortcut_where_there_are_such_sets(tmp_path):
     scope = Scope(("er",), ("fashion-sticker",), 2)
     invent(CellResults(RECIPES["design"], scope, tmp_path))
-    biased, unbiased = cook.outputs(CellResults(RECIPES["design"], scope, tmp_path))
+    biased, unbiased = runner.outputs(CellResults(RECIPES["design"], scope, tmp_path))
     assert "of each seed's mean over: fashion-sticker, biased." in biased.notes[0]
     assert "of each seed's mean over: fashion-sticker, removed, fashion-sticker, random." in unbiased.notes[0]
     assert (biased.suffix, unbiased.suffix) == ("", "unbiased")
@@ -298,10 +296,10 @@ def test_arms_are_shown_of_the_seeds_that_both_have(tmp_path):
     recipe, scope = RECIPES["table1"], Scope(("er",), ("fashion",), 3)
     results = CellResults(recipe, scope, tmp_path)
     invent(results)
-    own = {"data": "fashion", "method": "er"}
-    (seed_folder(results.run(own | {"debias": "droptop"}), 1) / "result.json").unlink()
-    [table] = cook.outputs(CellResults(recipe, scope, tmp_path))
-    plain = results.series(own | {"debias": "none"}, "clean", "A_avg")
+    options = {"data": "fashion", "method": "er"}
+    (seed_folder(results.run_folder(options | {"debias": "droptop"}), 1) / "result.json").unlink()
+    [table] = runner.outputs(CellResults(recipe, scope, tmp_path))
+    plain = results.series(options | {"debias": "none"}, "clean", "A_avg")
     assert (table.rows[0][6].mean, table.rows[0][6].n) == (pytest.approx((plain[0] + plain[2]) / 2), 2)
     assert paired({1: 2.0}, {}) == ({1: 2.0}, {})
 
@@ -341,7 +339,7 @@ def test_unbiased_sets_cost_no_run_of_their_own():
     recipe = RECIPES["table1"]
     blocks = recipe.study(scope_of(recipe))
     assert [block["data"] for block in blocks] == [("split-cifar100", "split-cifar10", "split-imagenet9")]
-    assert recipe.methods == tables.REPLAY
+    assert recipe.methods == main_tables.REPLAY
 
 
 def test_places_are_the_papers():

@@ -10,18 +10,17 @@ import pytest
 from droptop.cli import main
 from droptop.cli.paper import PaperOptions
 from droptop.errors import BadRequest, Diverged
-from droptop.paper import call_log as call_log
-from droptop.paper import find
-from droptop.paper import runner as cook
+from droptop.paper import call_log, find, runner
 from droptop.paper.measurements import Measurements
 from droptop.sweeps.study_folder import requested_cells
+from droptop.training.seed_run import SeedRun
 from droptop.training.workers import Failure
 
 SMALL = ("--quick", "--data", "fashion", "--limit", "32", "--set", "width=4,split=0/2")  # quicker still: two steps
 
 
 class Engine:
-    """Runs cells here, in their order, and may be told to stop or to fail."""
+    """Runs cells here, in their call, and may be told to stop or to fail."""
 
     def __init__(self):
         self.ran, self.stop_after, self.fails = [], None, False
@@ -32,9 +31,9 @@ class Engine:
                 raise KeyboardInterrupt
             self.ran.append((job.config.options.debias, job.seed))
             if self.fails and job.config.options.debias == "droptop":
-                driver.failed([job], Failure(Diverged, "the loss is nan", "..."))
+                driver.retry([job], Failure(Diverged, "the loss is nan", "..."))
                 continue
-            job.kind(job.config, job.run, job.seed, lambda progress: None)()
+            (job.kind or SeedRun)(job.config, job.run, job.seed, lambda progress: None)()
             driver.done(job)
 
 
@@ -78,7 +77,7 @@ def test_from_interruption_to_more_seeds(engine, tmp_path, capsys):
     assert paper("table1", "--seeds", "3", "--out", out) == 0
     assert engine.ran[4:] == [("none", 2), ("droptop", 2)]
     assert len(requested_cells(out)) == 6
-    assert call_log.asked(out, "table1")["seeds"] == 3
+    assert call_log.last_options(out, "table1")["seeds"] == 3
 
     assert paper("ablation", *SMALL, "--methods", "er", "--out", out) == 0  # another recipe: ER with DropTop is there
     assert len(engine.ran) == 6 + 6
@@ -99,13 +98,13 @@ def test_what_is_there_is_shown_without_running(engine, tmp_path, capsys, monkey
     assert (out / "table1.md").read_text() == page
     assert (out / call_log.NAME).read_text() == noted
     assert len(engine.ran) == 3
-    assert cook.take(find("table1"), tmp_path / "none", {}, run=False).scope.data == find("table1").data
+    assert runner.call_for(find("table1"), tmp_path / "none", {}, run=False).scope.data == find("table1").data
     both = replace(find("table1"), quick_data=("fashion-sticker", "fashion"))
-    order = cook.take(both, out, {"data": ""}, run=False)  # as if none had been named
-    assert (order.scope.data, order.left_out) == (("fashion",), ("nothing of fashion-sticker is there",))
+    call = runner.call_for(both, out, {"data": ""}, run=False)  # as if none had been named
+    assert (call.scope.data, call.left_out) == (("fashion",), ("nothing of fashion-sticker is there",))
 
 
-def test_notes_without_cells_are_nothing_to_show(tmp_path, capsys):
+def test_measurements_without_cells_are_nothing_to_show(tmp_path, capsys):
     """As where somebody deleted the cells."""
     out = tmp_path / "out"
     out.mkdir()
@@ -118,27 +117,27 @@ def test_notes_without_cells_are_nothing_to_show(tmp_path, capsys):
 def test_a_quick_folder_need_not_stay_quick(tmp_path):
     out, recipe = tmp_path / "out", find("table1")
     options = PaperOptions(out=out, quick=True)
-    before = cook.take(recipe, out, options.given(["--quick"]) | {"data": "fashion"})
-    cook.note(before)
-    assert cook.take(recipe, out, PaperOptions(out=out).given([])).scope.quick  # nothing said: as before
-    order = cook.take(recipe, out, PaperOptions(out=out).given(["--no-quick"]))
-    assert (order.scope.quick, order.scope.seeds, order.scope.data) == (False, 5, ("fashion",))
-    assert order.command == f"droptop paper table1 --data fashion --out {out}"
+    before = runner.call_for(recipe, out, options.given(["--quick"]) | {"data": "fashion"})
+    runner.record(before)
+    assert runner.call_for(recipe, out, PaperOptions(out=out).given([])).scope.quick  # nothing said: as before
+    call = runner.call_for(recipe, out, PaperOptions(out=out).given(["--no-quick"]))
+    assert (call.scope.quick, call.scope.seeds, call.scope.data) == (False, 5, ("fashion",))
+    assert call.command == f"droptop paper table1 --data fashion --out {out}"
 
 
 def test_settings_may_hold_commas():
-    assert cook.settings("split=0,1/2,3") == {"split": "0,1/2,3"}
-    assert cook.settings("lr=0.03, colours=red,lime,split=0,1/2,3,augment=none,p-counter=task,") == {
+    assert runner.settings("split=0,1/2,3") == {"split": "0,1/2,3"}
+    assert runner.settings("lr=0.03, colours=red,lime,split=0,1/2,3,augment=none,p-counter=task,") == {
         "lr": 0.03,
         "colours": "red,lime",
         "split": "0,1/2,3",
         "augment": "none",
         "p_counter": "task",
     }
-    assert cook.settings("") == {}
+    assert runner.settings("") == {}
     for wrong in ("lr", "=3", "lr="):
         with pytest.raises(BadRequest, match="--set takes options such as"):
-            cook.settings(wrong)
+            runner.settings(wrong)
 
 
 def test_failures_are_told(engine, tmp_path, capsys):
@@ -151,7 +150,7 @@ def test_failures_are_told(engine, tmp_path, capsys):
 
 def test_the_date_is_that_of_the_run(engine, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    monkeypatch.setattr(cook.time, "strftime", lambda *_: "2020-02-02")
+    monkeypatch.setattr(runner.time, "strftime", lambda *_: "2020-02-02")
     assert paper("table1", *SMALL, "--methods", "er", "--seeds", "1", "--out", out) == 0
     monkeypatch.undo()
     kept = json.loads((out / call_log.NAME).read_text())
@@ -210,11 +209,11 @@ def test_a_folder_of_something_else_is_refused(tmp_path, capsys):
 
 def test_streams_that_are_not_there_are_left_out(tmp_path):
     recipe = replace(find("table1"), data=("split-cifar10", "fashion", "split-imagenet9"))
-    order = cook.take(recipe, tmp_path / "out", {"root": str(tmp_path)})
-    assert order.scope.data == ("fashion",)
-    assert [why.partition(" is not on this disk")[0] for why in order.left_out] == ["CIFAR-10", "split-imagenet9"]
+    call = runner.call_for(recipe, tmp_path / "out", {"root": str(tmp_path)})
+    assert call.scope.data == ("fashion",)
+    assert [why.partition(" is not on this disk")[0] for why in call.left_out] == ["CIFAR-10", "split-imagenet9"]
     with pytest.raises(BadRequest, match="CIFAR-10 is not on this disk"):
-        cook.take(replace(recipe, data=("split-cifar10",)), tmp_path / "out", {"root": str(tmp_path)})
+        runner.call_for(replace(recipe, data=("split-cifar10",)), tmp_path / "out", {"root": str(tmp_path)})
 
 
 def test_list(tmp_path, capsys):
@@ -237,10 +236,10 @@ def test_list(tmp_path, capsys):
     assert "--weights of a ViT" in lines["table2"]
 
 
-def test_a_notebook_measures_once(tmp_path):
+def test_a_value_is_measured_once(tmp_path):
     calls = []
     for _ in range(2):
-        notes = Measurements(tmp_path / "overhead.json")
-        assert notes.once("er", lambda: calls.append(1) or {"ms": 3.5}) == {"ms": 3.5}
+        measurements = Measurements(tmp_path / "overhead.json")
+        assert measurements.once("er", lambda: calls.append(1) or {"ms": 3.5}) == {"ms": 3.5}
     assert calls == [1]
-    assert dict(notes) == json.loads((tmp_path / "overhead.json").read_text()) == {"er": {"ms": 3.5}}
+    assert dict(measurements) == json.loads((tmp_path / "overhead.json").read_text()) == {"er": {"ms": 3.5}}

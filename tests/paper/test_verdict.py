@@ -1,10 +1,10 @@
-"""The word: by hand, at every edge of the rule."""
+"""The verdict: by hand, at every edge of the rule."""
 
 import pytest
 
 from droptop.paper import quoted
 from droptop.paper.tables import Difference, Mean
-from droptop.paper.verdict import gap, together, word
+from droptop.paper.verdict import gap, judge, overall
 
 CLEAR = Difference(3.0, 2.0, 4.0, 0.001, 5)
 
@@ -25,12 +25,12 @@ CLEAR = Difference(3.0, 2.0, 4.0, 0.001, 5)
     ],
 )
 def test_one_figure(paper, low, high, says):
-    assert word(Mean(paper), Difference((low + high) / 2, low, high, 0.01, 5)) == says
+    assert judge(Mean(paper), Difference((low + high) / 2, low, high, 0.01, 5)) == says
 
 
 def test_one_seed_tells_nothing():
-    assert word(Mean(5.6), Difference(6.0, n=1)) == "cannot tell"
-    assert word(Mean(5.6), Difference(None)) == "cannot tell"
+    assert judge(Mean(5.6), Difference(6.0, n=1)) == "cannot tell"
+    assert judge(Mean(5.6), Difference(None)) == "cannot tell"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_one_seed_tells_nothing():
     ],
 )
 def test_what_the_paper_s_own_errors_swallow_is_no_claim(difference, error, says):
-    assert word(Mean(difference, error), CLEAR) == says
+    assert judge(Mean(difference, error), CLEAR) == says
 
 
 def test_the_paper_s_differences():
@@ -52,8 +52,8 @@ def test_the_paper_s_differences():
     assert gap(Mean(3.0, 0.3), Mean(4.0)) == Mean(1.0)
     assert gap(None, Mean(4.0)) is None
     mir = [quoted.figure("mir", arm, (*quoted.CIFAR_10, "A_avg")) for arm in ("none", "droptop")]  # +0.1 ± 0.8
-    assert word(gap(*mir), CLEAR) == "no claim"
-    assert word(gap(*mir), Difference(None)) == "no claim"  # whatever was measured
+    assert judge(gap(*mir), CLEAR) == "no claim"
+    assert judge(gap(*mir), Difference(None)) == "no claim"  # whatever was measured
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_the_paper_s_differences():
     ],
 )
 def test_several_figures(words, says):
-    assert together(words) == says
+    assert overall(words) == says

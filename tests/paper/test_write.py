@@ -79,10 +79,10 @@ def test_latex_escapes():
 
 def test_without_the_paper():
     """What a quick look shows: nothing that invites a comparison."""
-    text = write.markdown(TABLE.measured())
+    text = write.markdown(TABLE.without_paper())
     assert text.splitlines()[0] == "| method | figure | none: here | n | difference | gain |"
     assert "55.4" not in text
-    assert TABLE.measured().notes == ["what it means"]
+    assert TABLE.without_paper().notes == ["what it means"]
 
 
 def test_files(tmp_path):

@@ -98,25 +98,25 @@ def paper(args: list[str], console: Console) -> int:
     options = arguments.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
     from droptop.paper import runner, write
 
-    order, interrupted = runner.order_for(recipe, options.out, options.given(args), options.run), False
-    for why in order.left_out:
+    call, interrupted = runner.call_for(recipe, options.out, options.given(args), options.run), False
+    for why in call.left_out:
         print(f"note: left out: {why}", file=sys.stderr)
     try:
         with CellProgress(console) as observer:
-            results = runner.run_missing(order, options.start(), observer) if options.run else runner.collect(order)
+            results = runner.run_missing(call, options.start(), observer) if options.run else runner.collect(call)
     except KeyboardInterrupt:
-        interrupted, results = True, runner.collect(order)
-    done = sum(len(seeds) for seeds in results.results.values())
-    shows = bool(done) or (not results.configs and (options.run or len(results.notes) > 0))
+        interrupted, results = True, runner.collect(call)
+    done = sum(len(seeds) for seeds in results.finished.values())
+    shows = bool(done) or (not results.configs and (options.run or len(results.measurements) > 0))
     if not (options.run or shows):
         raise BadRequest(f"--no-run shows what is there; {options.out} has no finished cell of {recipe.name}")
     if shows:
         outputs = runner.outputs(results)
-        files = write.write(outputs, runner.heading(order, results), options.out, recipe.name)
+        files = write.write(outputs, runner.heading(call, results), options.out, recipe.name)
         wide = console if console.is_terminal else Console(width=WIDE)
-        for table in write.tables(outputs):
+        for table in write.rich_tables(outputs):
             wide.print(table)
-        if order.scope.quick:
+        if call.scope.quick:
             console.print(
                 "a quick look: small nets and a few steps, whose figures say nothing about the paper's",
                 highlight=False,

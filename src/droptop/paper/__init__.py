@@ -1,12 +1,17 @@
-"""The paper, runnable: a recipe for every table and figure (`droptop paper list`).
+"""The paper's tables and figures, each one a recipe that can be run (`droptop paper list`).
 
-recipe.py    what a recipe is: the cells it needs, and what it shows of them
-results.py     what those cells measured
-outputs.py  tables and figures; write.py makes files of them
-verdict.py   reproduced, partly, not reproduced: one rule for all
-quoted.py    what the paper says
-cook.py      runs what is missing and shows what is there
-recipes/     a file each, or for those that have much in common one
+How a recipe flows, from its name to files:
+
+    recipe.py       Recipe: what to run (`study`), measure and show; Scope: the methods, streams and seeds of a call
+    runner.py       a Call (recipe, options, OUT) becomes a study of grids, of which the missing cells are run
+    call_log.py     OUT/paper.json: the options of each call, and when and where its cells ran
+    cell_results.py CellResults: what each finished cell measured, by its options
+    measurements.py what a recipe measures itself, beside its cells: times, features
+    tables.py       Table and Figure: what `show` makes of the results
+    write.py        the tables and figures as Markdown, CSV, LaTeX, PNG and PDF
+
+`claims.py` and `variants.py` are the two kinds of table that most recipes show, `quoted.py` has the paper's numbers,
+`verdict.py` the one rule for "reproduced". recipes/ holds the recipes, and beside them what only one of them uses.
 """
 
 from importlib import import_module
@@ -14,9 +19,9 @@ from importlib import import_module
 from droptop.errors import BadRequest, meant
 from droptop.paper.recipe import Recipe
 
-# In recipes/, in the order of `droptop paper list`; each has RECIPES.
+# Modules of recipes/ in the order of `droptop paper list`; each has RECIPES.
 MODULES = (
-    "tables",
+    "main_tables",
     "ablation",
     "validity",
     "sensitivity",
@@ -24,18 +29,20 @@ MODULES = (
     "colours",
     "impact",
     "overhead",
-    "attention",
+    "maps",
+    "histogram",
     "features",
 )
 
 
 def every_recipe() -> dict[str, Recipe]:
-    """Every recipe by name."""
+    """Return every recipe by name."""
     modules = [import_module(f"droptop.paper.recipes.{name}") for name in MODULES]
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
 def find(name: str) -> Recipe:
+    """Return the recipe of this name, or raise BadRequest with the names that there are."""
     known = every_recipe()
     if name not in known:
         raise BadRequest(f"there is no recipe {name}; there are {', '.join(known)}{meant(name, known)}")

@@ -1,7 +1,7 @@
-"""OUT/paper.json: what was asked of each recipe in this folder, and when and where its cells ran.
+"""OUT/paper.json: the options of each recipe's last call in this folder, and when and where its cells ran.
 
-The next call without options goes on with what was asked before; tables name the command, the machine and the date of
-the run, not those of the day on which they were drawn.
+The next call without options goes on with these. Tables name the command, the machine and the date of the run, not
+those of the day on which they were drawn.
 """
 
 import json
@@ -15,6 +15,7 @@ NAME = "paper.json"
 
 
 def read(out: Path) -> dict[str, Any]:
+    """Return the whole log, empty where there is none; raise BadRequest if it cannot be read."""
     try:
         return dict(json.loads((out / NAME).read_text()))
     except FileNotFoundError:
@@ -23,20 +24,20 @@ def read(out: Path) -> dict[str, Any]:
         raise BadRequest(f"{out / NAME} cannot be read: {error}") from None
 
 
-def asked(out: Path, recipe: str) -> dict[str, Any]:
-    """The options a recipe was last called with."""
+def last_options(out: Path, recipe: str) -> dict[str, Any]:
+    """Return the options of the recipe's last call."""
     return dict(read(out).get(recipe, {}).get("asked", {}))
 
 
 def runs(out: Path, recipe: str) -> list[dict[str, str]]:
-    """Every time that cells of it ran: date, machine, version."""
+    """Return date and machine of every time that cells of the recipe ran."""
     return list(read(out).get(recipe, {}).get("runs", []))
 
 
-def note(out: Path, recipe: str, options: dict[str, Any], run: dict[str, str] | None) -> None:
-    """Writes down what is asked, and that something is about to run."""
-    call_log = read(out)
-    before = call_log.get(recipe, {"runs": []})
-    call_log[recipe] = {"asked": options, "runs": [*before["runs"], *([run] if run else [])]}
+def record(out: Path, recipe: str, options: dict[str, Any], run: dict[str, str] | None) -> None:
+    """Write down the options of a call and, if given, the run that is about to start."""
+    log = read(out)
+    before = log.get(recipe, {"runs": []})
+    log[recipe] = {"asked": options, "runs": [*before["runs"], *([run] if run else [])]}
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / NAME, call_log)
+    write_json(out / NAME, log)

@@ -1,4 +1,4 @@
-"""What is on the disk of a recipe's cells, by their options. Cells that are not done yet are just not there."""
+"""What is on the disk of a recipe's cells, by their options. Cells that are not finished are left out everywhere."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,80 +16,89 @@ from droptop.runs.config import Config
 from droptop.runs.folder import read_metrics, whole_result
 from droptop.sweeps.grid import folder_name
 
-Series = dict[int, float]  # a figure by seed
+Series = dict[int, float]  # one figure by seed
 
 
 @dataclass(frozen=True)
 class CellResults:
+    """Read what the cells of a recipe measured, of a folder OUT."""
+
     recipe: Recipe
     scope: Scope
     out: Path
 
     @cached_property
-    def notes(self) -> Measurements:
-        """What the recipe measured itself."""
+    def measurements(self) -> Measurements:
+        """Return what the recipe measured itself."""
         return Measurements(self.out / f"{self.recipe.name}.json")
 
     @cached_property
     def configs(self) -> list[Config]:
-        """Every configuration that the recipe asks for, once."""
+        """Return every configuration of the recipe, each once."""
         every = [config for block in self.recipe.study(self.scope) for config in self.scope.expand(block)]
         return list({config.fingerprint(): config for config in every}.values())
 
     @cached_property
-    def results(self) -> dict[str, dict[int, dict[str, Any]]]:
-        """result.json of every cell that is done, by run and seed."""
-        return {folder_name(config): self.done(config) for config in self.configs}
+    def finished(self) -> dict[str, dict[int, dict[str, Any]]]:
+        """Return result.json of every finished cell, by the name of its run folder and by seed."""
+        return {folder_name(config): self.read_results(config) for config in self.configs}
 
-    def done(self, config: Config) -> dict[int, dict[str, Any]]:
+    def read_results(self, config: Config) -> dict[int, dict[str, Any]]:
+        """Read the results of a configuration's finished seeds."""
         results = {seed: whole_result(self.folder(config), seed) for seed in config.seeds}
         return {seed: result for seed, result in results.items() if result is not None}
 
     @property
     def missing(self) -> int:
-        """Cells that are not done."""
-        return sum(len(config.seeds) - len(self.results[folder_name(config)]) for config in self.configs)
+        """Return how many cells are not finished."""
+        return sum(len(config.seeds) - len(self.finished[folder_name(config)]) for config in self.configs)
 
     def folder(self, config: Config) -> Path:
+        """Return the run folder of a configuration."""
         return self.out / "runs" / folder_name(config)
 
     # -- Of one cell, named by its options --------------------------------------------------------------------------
 
-    def run(self, cell: CellOptions) -> Path:
-        """Its run folder, for recipes that read more than results: metrics, maps, checkpoints."""
+    def run_folder(self, cell: CellOptions) -> Path:
+        """Return the cell's run folder, for recipes that read more than results: metrics, maps, checkpoints."""
         return self.folder(self.scope.config(cell))
 
-    def of(self, cell: CellOptions) -> dict[int, dict[str, Any]]:
-        """Its results by seed."""
-        return self.results.get(folder_name(self.scope.config(cell)), {})
+    def by_seed(self, cell: CellOptions) -> dict[int, dict[str, Any]]:
+        """Return the cell's results by seed."""
+        return self.finished.get(folder_name(self.scope.config(cell)), {})
 
-    def lines(self, cell: CellOptions, seed: int) -> list[dict[str, Any]]:
-        """metrics.jsonl of one of its seeds."""
-        return read_metrics(self.run(cell), seed)
+    def metrics(self, cell: CellOptions, seed: int) -> list[dict[str, Any]]:
+        """Return the lines of metrics.jsonl of one seed."""
+        return read_metrics(self.run_folder(cell), seed)
 
-    def tests(self, cell: CellOptions) -> list[str]:
-        """The test sets it was measured on."""
-        return list(next(iter(self.of(cell).values()), {"tests": {}})["tests"])
+    def test_sets(self, cell: CellOptions) -> list[str]:
+        """Return the test sets on which the cell was measured."""
+        return list(next(iter(self.by_seed(cell).values()), {"tests": {}})["tests"])
 
     def series(self, cell: CellOptions, test: str, figure: str) -> Series:
-        """One figure on one test set, by seed."""
-        values = {seed: result["tests"].get(test, {}).get(figure) for seed, result in self.of(cell).items()}
+        """Return one figure on one test set, by seed."""
+        values = {seed: result["tests"].get(test, {}).get(figure) for seed, result in self.by_seed(cell).items()}
         return {seed: value for seed, value in values.items() if value is not None}
 
 
+def common_seeds(before: Series, after: Series) -> list[int]:
+    """Return the seeds that both series have."""
+    return [seed for seed in before if seed in after]
+
+
 def paired(before: Series, after: Series) -> tuple[Series, Series]:
-    """Both, of the seeds that both have; as they are where one has none yet."""
-    seeds = [seed for seed in before if seed in after]
+    """Return both series with the seeds that they have in common, or unchanged where they have none."""
+    seeds = common_seeds(before, after)
     if not seeds:
         return before, after
     return {seed: before[seed] for seed in seeds}, {seed: after[seed] for seed in seeds}
 
 
 def average(series: Iterable[Series]) -> Series:
-    """The mean of several by seed, of those seeds that all of them have."""
-    several = list(series)
-    seeds = [seed for seed in (several[0] if several else {}) if all(seed in one for one in several)]
-    return {seed: float(np.mean([one[seed] for one in several])) for seed in seeds}
+    """Return the mean of the series by seed, for the seeds that all of them have."""
+    every = list(series)
+    seeds = [seed for seed in (every[0] if every else {}) if all(seed in values for values in every)]
+    return {seed: float(np.mean([values[seed] for values in every])) for seed in seeds}
 
 
 def mean(series: Series) -> Mean:
@@ -98,16 +107,19 @@ def mean(series: Series) -> Mean:
 
 
 def difference(before: Series, after: Series) -> Difference:
-    """After minus before, paired by seed."""
-    seeds: Sequence[int] = [seed for seed in before if seed in after]
+    """Return after minus before, paired by seed."""
+    seeds: Sequence[int] = common_seeds(before, after)
     effect = paired_effect([before[seed] for seed in seeds], [after[seed] for seed in seeds])
     low, high = effect["ci95"] or (None, None)
     return Difference(effect["diff"], low, high, effect["p"], len(seeds))
 
 
 def relative(before: Series, after: Series, figure: str) -> float | None:
-    """The paper's "Rel. Improv.": what is gained, in percent of the figure before; of means, as the paper's is."""
-    seeds = [seed for seed in before if seed in after]
+    """Return the paper's "Rel. Improv.": the gain in percent of the figure before; None without a common seed.
+
+    It is computed from means over seeds, as the paper's is.
+    """
+    seeds = common_seeds(before, after)
     if not seeds:
         return None
     old, new = (float(np.mean([series[seed] for seed in seeds])) for series in (before, after))

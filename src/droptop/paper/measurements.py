@@ -1,10 +1,14 @@
-"""What a recipe measures itself, beside the cells of its study: written down, and not measured again.
+"""What a recipe measures itself, beside the cells of its study: measured once, then kept in a JSON file.
 
-def measure(results: CellResults, notes: Measurements) -> None:
-    for method in results.scope.methods:
-        notes.once(f"{method} step", lambda: time_of_a_step(method))
+For example:
 
-results.notes["er step"]      # in `show`
+    def measure(results: CellResults, measurements: Measurements) -> None:
+        for method in results.scope.methods:
+            measurements.once(f"{method} step", lambda: time_of_a_step(method))
+
+    results.measurements["er step"]      # in `show`
+
+Every value has a name that says all that it depends on.
 """
 
 import json
@@ -17,7 +21,7 @@ from droptop.system.files import write_json
 
 
 class Measurements(Mapping[str, Any]):
-    """Values by name in a JSON file, saved as each is measured. A name says all that its value depends on."""
+    """Keep values by name in a JSON file, saved as each is measured."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.values_by_name = path, dict[str, Any]()
@@ -28,7 +32,7 @@ class Measurements(Mapping[str, Any]):
                 raise BadRequest(f"{path} cannot be read ({error}); delete it to measure again") from None
 
     def once(self, name: str, measure: Callable[[], Any]) -> Any:
-        """The value of this name, measured now unless it was before."""
+        """Return the value of this name; measure and save it if it is not known yet."""
         if name not in self.values_by_name:
             self.values_by_name[name] = measure()
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""What the paper says (Kim et al., AAAI-24), figure by figure, with its standard errors over five seeds.
+"""The paper's own numbers (Kim et al., AAAI-24), with its standard errors over five seeds.
 
-Nothing here was measured by this package. Columns stand as in the paper's tables; `relative` is its "Rel. Improv.", in
-percent of the figure without DropTop, of which lower forgetting is an improvement too.
+Nothing here was measured by this package. Columns are in the order of the paper's tables; `relative` is its "Rel.
+Improv.", in percent of the figure without DropTop; lower forgetting is an improvement too.
 """
 
 from droptop.paper.tables import Mean
@@ -57,14 +57,14 @@ dualprompt relative       0.7      -0.6       4.5       1.2       0.1      11.2
 def _read(
     text: str, sets: tuple[tuple[str, str], ...], figures: tuple[str, ...]
 ) -> dict[tuple[str, str, Place], tuple[float, ...]]:
-    """Figures and their errors by method, arm and place, the columns being those of each set in turn."""
-    places = [(*of, figure) for of in sets for figure in figures]
-    results = {}
+    """Return figures and their errors by method, arm and place; the columns are the figures of each set in turn."""
+    places = [(*test_set, figure) for test_set in sets for figure in figures]
+    values = {}
     for line in text.strip().splitlines():
         method, arm, *cells = line.split()
         for place, cell in zip(places, cells, strict=True):
-            results[method, arm, place] = tuple(map(float, cell.split("±")))
-    return results
+            values[method, arm, place] = tuple(map(float, cell.split("±")))
+    return values
 
 
 _FIGURES = (
@@ -75,15 +75,15 @@ _FIGURES = (
 
 
 def figure(method: str, debias: str, place: Place) -> Mean | None:
-    """Tables 1, 2 and that of appendix F, with or without DropTop."""
-    results = _FIGURES.get((method, debias, place))
-    return None if results is None else Mean(results[0], results[1])
+    """Return a figure of Table 1, Table 2 or appendix F, with or without DropTop; None where the paper has none."""
+    value = _FIGURES.get((method, debias, place))
+    return None if value is None else Mean(value[0], value[1])
 
 
 def relative(method: str, place: Place) -> float | None:
-    """Their relative improvement, in percent."""
-    results = _FIGURES.get((method, "relative", place))
-    return None if results is None else results[0]
+    """Return the paper's relative improvement of such a figure, in percent; None where the paper has none."""
+    value = _FIGURES.get((method, "relative", place))
+    return None if value is None else value[0]
 
 
 # A_avg, mean over the biased sets (Table 3) and over the unbiased ones (appendix E): no fusion, random, fixed, DropTop.
@@ -104,7 +104,7 @@ ABLATION_UNBIASED = {  # by Table 1 the last of ER's is 38.6, not 39.4: the mean
 }
 ABLATION_UNBIASED_MEAN, ABLATION_UNBIASED_DEGRADED = (33.7, 33.6, 35.8, 36.4), (-7.9, -8.3, -1.6)
 
-# ER with DropTop on Split CIFAR-10 (appendix E): A_avg and F_last; how much worse than DropTop, in percent of it.
+# ER with DropTop on Split CIFAR-10 (appendix E): A_avg and F_last; how much worse than DropTop, in percent of DropTop.
 DESIGN = {
     "soft": {"A_avg": Mean(60.3, 0.4), "F_last": Mean(40.4, 3.1)},
     "common": {"A_avg": Mean(57.6, 0.1), "F_last": Mean(42.7, 1.6)},
@@ -112,7 +112,7 @@ DESIGN = {
 }
 DEGRADED = {"soft": {"A_avg": 1.1, "F_last": 7.4}, "common": {"A_avg": 5.6, "F_last": 13.6}}
 
-# ER on Split CIFAR-10: share of the adjustments of kappa that a reference of two models makes too, and A_avg of either.
+# ER on Split CIFAR-10: percent of the adjustments of kappa that a reference of two models makes too; A_avg of both.
 AGREEMENT, ONE_MODEL, TWO_MODELS = Mean(82.1, 0.6), Mean(61.0, 0.6), Mean(61.5, 0.2)
 
 # ER trained on backgrounds alone and on foregrounds alone (appendix B): A_1 .. A_4, A_avg, F_last, and the accuracy of

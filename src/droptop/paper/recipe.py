@@ -1,14 +1,16 @@
-"""What a recipe is: which cells it needs, and what it shows of them.
+"""What a recipe is: which cells it needs, and what it shows of their results.
+
+For example:
 
     Recipe("table1", "Table 1", "five replay methods with and without DropTop",
            methods=("er", "mir"), data=("split-cifar10",),
            study=lambda scope: [{"data": scope.data, "method": scope.methods, "debias": ["none", "droptop"]}],
            show=lambda results: [Table(...)])
 
-`study` gives grids as a study.toml holds them. `show` asks for cells by the same options, one value each:
-`results.series({"data": "split-cifar10", "method": "er", "debias": "none"}, "clean", "A_avg")` is what that cell
-measured, by seed. What holds for all cells (device, root, weights, a quick look's small net) the scope adds by itself,
-and what the paper has for a method where our default is another.
+`study` returns grids in the form of a study.toml. `show` names each cell by the same options, with one value each:
+`results.series({"data": "split-cifar10", "method": "er", "debias": "none"}, "clean", "A_avg")` is A_avg of that cell by
+seed. The scope adds what holds for every cell (device, root, weights, the small net of a quick look), and the paper's
+settings of a method where our default differs.
 """
 
 import json
@@ -29,61 +31,64 @@ if TYPE_CHECKING:
     from droptop.paper.measurements import Measurements
     from droptop.paper.tables import Output
 
-Grid = dict[str, Any]  # a grid: an option with a list or tuple of values varies
-CellOptions = dict[str, Any]  # one value each
+Grid = dict[str, Any]  # a block of options: one with a list or tuple of values varies
+CellOptions = dict[str, Any]  # the options of one cell: one value each
 
-# What a quick look makes of every cell, unless a block says otherwise: three tasks of five steps, a narrow net.
+# Options of every cell in a quick look, unless the recipe's grid sets them: three tasks of five steps, a narrow net.
 QUICK: dict[str, Any] = {"split": "0,1/2,3/4,5", "limit": 160, "width": 6, "memory": 100}
-DECIDES: dict[str, Any] = {"period": 1, "history": 2, "significance": 0.3}  # on intensities, in so few steps
+DECIDES: dict[str, Any] = {"period": 1, "history": 2, "significance": 0.3}  # so that intensities change in so few steps
 QUICK_VIT: dict[str, Any] = QUICK | {"width": 32, "depth": 5, "heads": 2, "input_size": 32, "weights": "random"}
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What was asked for, of all that a recipe could run."""
+    """Hold the part of a recipe that was asked for, and the options of all its cells."""
 
     methods: tuple[str, ...]
     data: tuple[str, ...]
     seeds: int
     quick: bool = False
-    options: dict[str, Any] = field(default_factory=dict)  # of every cell that has them
+    options: dict[str, Any] = field(default_factory=dict)  # for every cell that has them
 
     def grids(self, block: Grid) -> list[Grid]:
-        """A block with what holds for every cell, as far as one of its own has it; a grid for all methods of which the
-        paper has the same."""
-        own = {name: list(value) if isinstance(value, tuple) else value for name, value in block.items()}
-        asked = own.get("method", NAMES["method"])
-        alike: dict[tuple[Any, ...], list[str]] = {}
-        for method in asked if isinstance(asked, list) else [asked]:
-            alike.setdefault(tuple(METHODS[method].paper.items()), []).append(method)
+        """Return the block with the options of every cell added, as far as one of its cells has them.
+
+        Methods with the same settings in the paper share a grid; others get a grid of their own.
+        """
+        block = {name: list(value) if isinstance(value, tuple) else value for name, value in block.items()}
+        wanted = block.get("method", NAMES["method"])
+        methods_by_settings: dict[tuple[Any, ...], list[str]] = {}
+        for method in wanted if isinstance(wanted, list) else [wanted]:
+            methods_by_settings.setdefault(tuple(METHODS[method].paper.items()), []).append(method)
         grids = []
-        for paper, methods in alike.items():
-            part = own | {"method": methods}
-            kinds = expand({name: part[name] for name in NAMES if name in part})
-            known = {path.rpartition(".")[2] for config in kinds for path in flatten(config)}
-            common = dict(paper) | self.options
+        for settings, methods in methods_by_settings.items():
+            part = block | {"method": methods}
+            defaults = expand({name: part[name] for name in NAMES if name in part})
+            known = {path.rpartition(".")[2] for config in defaults for path in flatten(config)}
+            common = dict(settings) | self.options
             grids.append({name: value for name, value in common.items() if name in known} | part)
         return grids
 
     def expand(self, block: Grid) -> list[Config]:
-        """The configurations of a block, each with its seeds."""
+        """Return the configurations of a block, each with its seeds."""
         return [config for grid in self.grids(block) for config in expand(grid | {"seeds": self.seeds})]
 
     def config(self, cell: CellOptions) -> Config:
-        """The one that a cell's options stand for; those that its arm does not have are left out, as in a grid."""
+        """Return the configuration that these options stand for, leaving out those that its arm does not have."""
         key = json.dumps(cell, sort_keys=True)
-        if key not in self.asked_for:
-            [kind] = expand({name: cell[name] for name in NAMES if name in cell})
-            [self.asked_for[key]] = self.expand({name: value for name, value in cell.items() if has(kind, name)})
-        return self.asked_for[key]
+        if key not in self.configs_by_cell:
+            [default] = expand({name: cell[name] for name in NAMES if name in cell})
+            [config] = self.expand({name: value for name, value in cell.items() if has(default, name)})
+            self.configs_by_cell[key] = config
+        return self.configs_by_cell[key]
 
     @cached_property
-    def asked_for(self) -> dict[str, Config]:
-        """Configurations by their cells: a table asks for each of them many times."""
+    def configs_by_cell(self) -> dict[str, Config]:
+        """Return the configurations made so far: a table asks for each of them many times."""
         return {}
 
     def toml(self, blocks: Iterable[Grid]) -> str:
-        """The study, which `droptop sweep` takes as well."""
+        """Return the study as text that `droptop sweep` takes as well."""
         top = {"seeds": self.seeds} | {name: self.options[name] for name in FIXED if name in self.options}
         grids = [
             {name: value for name, value in grid.items() if name not in top}
@@ -95,36 +100,34 @@ class Scope:
         )
 
 
-def nothing(scope: Scope) -> list[Grid]:
-    """The study of a recipe that needs no cells."""
+def no_cells(scope: Scope) -> list[Grid]:
+    """Return the empty study of a recipe that needs no cells."""
     return []
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One table or figure of the paper."""
+    """Describe one table or figure of the paper: what to run, what to show, and what it takes."""
 
     name: str
     place: str  # in the paper
     about: str
     show: Callable[["CellResults"], Sequence["Output"]]
-    study: Callable[[Scope], list[Grid]] = nothing
-    measure: Callable[["CellResults", "Measurements"], None] | None = (
-        None  # what is no cell, such as times; see `measurements`
-    )
+    study: Callable[[Scope], list[Grid]] = no_cells
+    measure: Callable[["CellResults", "Measurements"], None] | None = None  # what no cell records; see `measurements`
     methods: tuple[str, ...] = ("er",)
-    data: tuple[str, ...] = ("split-cifar10",)  # the paper's
-    quick_data: tuple[str, ...] = ("fashion-sticker",)  # in their place in a quick look
-    quick: dict[str, Any] = field(default_factory=dict)  # options of a quick look beside the usual ones; None: not one
-    stand_in: bool = True  # may other streams be asked for?
+    data: tuple[str, ...] = ("split-cifar10",)  # the paper's streams
+    quick_data: tuple[str, ...] = ("fashion-sticker",)  # the streams of a quick look
+    quick: dict[str, Any] = field(default_factory=dict)  # changes to the options of a quick look; None removes one
+    stand_in: bool = True  # other streams may take the place of `data`
     takes: str = ""  # roughly how long with five seeds, if known
 
     @property
     def prompts(self) -> bool:
-        """Do its methods need the weights of a ViT?"""
+        """Return whether its methods need the weights of a ViT."""
         return any(METHODS[method].net_type is ViTConfig for method in self.methods)
 
-    def quickly(self) -> dict[str, Any]:
-        """The options of a quick look."""
+    def quick_options(self) -> dict[str, Any]:
+        """Return the options of a quick look."""
         options = (QUICK_VIT if self.prompts else QUICK) | self.quick
         return {name: value for name, value in options.items() if value is not None}

@@ -1,7 +1,7 @@
-"""Runs what is missing of a recipe, and shows what is there.
+"""The runner of a recipe: it runs the cells that are missing and makes tables and figures of those that are there.
 
-OUT is the folder of a study: it can be killed at any moment and goes on where it was, cells that are done are not run
-again, more seeds add cells. Several recipes may share a folder; cells that they have in common are then run once.
+OUT is the folder of a study. A run can be killed at any moment and goes on where it was; finished cells are not run
+again, and more seeds only add cells. Several recipes may share a folder: cells that they have in common run once.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import Any
 
 from droptop.errors import BadRequest, require
 from droptop.options import flatten
-from droptop.paper import call_log as call_log
+from droptop.paper import call_log
 from droptop.paper.cell_results import CellResults
 from droptop.paper.recipe import Recipe, Scope
 from droptop.paper.tables import Output, Table
@@ -30,146 +30,156 @@ from droptop.sweeps.grid import folder_name
 from droptop.sweeps.sweep import Driver, Engine, Pack, sweep
 from droptop.training.observer import Observer
 
-AS_BEFORE = {"device", "precision", "threads", "root", "parallel", "first_seed"}  # nothing that a reader must be told
-SEEDS, QUICK_SEEDS = 5, 2  # unless told; the paper has five
+NOT_OPTIONS = ("seeds", "methods", "data", "quick", "set")  # of a call: they make the scope, and are no cell's options
+UNREMARKABLE = {"device", "precision", "threads", "root", "parallel", "first_seed"}  # options a reader need not know of
+SEEDS, QUICK_SEEDS = 5, 2  # unless the call says otherwise; the paper has five
 
 
 @dataclass(frozen=True)
-class Order:
-    """A recipe, what is asked of it, and where."""
+class Call:
+    """Hold a recipe, the options of its call, and the folder it writes to."""
 
     recipe: Recipe
     out: Path
-    asked: dict[str, Any]  # the options as they were given, now and before
+    given: dict[str, Any]  # the options as typed, in this call or an earlier one
     scope: Scope
     left_out: tuple[str, ...] = ()  # why streams of the recipe are not in the scope
 
     @property
     def command(self) -> str:
-        """What to type to have the same again."""
+        """Return the command that repeats this call."""
         words = ["droptop", "paper", self.recipe.name]
-        for name, value in self.asked.items():
+        for name, value in self.given.items():
             words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
         return shlex.join([*words, "--out", str(self.out)])
 
 
-def order_for(recipe: Recipe, out: Path, given: dict[str, Any], run: bool = True) -> Order:
-    """An order from the options given now and, where they say nothing, from those given before; if it is not to be run,
-    no data is needed."""
-    asked = call_log.asked(out, recipe.name) | given
-    asked = {name: value for name, value in asked.items() if value is not False}  # --no-quick takes a --quick back
+def call_for(recipe: Recipe, out: Path, options: dict[str, Any], run: bool = True) -> Call:
+    """Return the call made of these options and, where they say nothing, of those of the last call in `out`.
+
+    Raise BadRequest if the recipe cannot be run with them. With `run` false no data is needed.
+    """
+    given = call_log.last_options(out, recipe.name) | options
+    given = {name: value for name, value in given.items() if value is not False}  # --no-quick takes a --quick back
     if out.is_dir() and any(out.iterdir()) and not any((out / name).exists() for name in ("study.toml", call_log.NAME)):
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
-    quick = bool(asked.get("quick", False))
-    methods = tuple(split(asked.get("methods", ""))) or recipe.methods
+    scope = scope_for(recipe, given)
+    call = Call(recipe, out, given, scope)
+    if split(given.get("data", "")):
+        return call
+    return with_data_on_disk(call) if run else with_results(call)
+
+
+def scope_for(recipe: Recipe, given: dict[str, Any]) -> Scope:
+    """Return what the given options ask of a recipe; raise BadRequest if the recipe does not have it."""
+    quick = bool(given.get("quick", False))
+    methods = tuple(split(given.get("methods", ""))) or recipe.methods
     for method in methods:
         require(method in recipe.methods, "methods", f"some of {', '.join(recipe.methods)} with {recipe.name}", method)
-    data = tuple(split(asked.get("data", "")))
-    require(
-        recipe.stand_in or set(data) <= set(recipe.data),
-        "data",
-        f"some of {', '.join(recipe.data)} with {recipe.name}",
-        ", ".join(data),
-    )
+    data = tuple(split(given.get("data", "")))
+    takes = f"some of {', '.join(recipe.data)} with {recipe.name}"
+    require(recipe.stand_in or set(data) <= set(recipe.data), "data", takes, ", ".join(data))
     for name in data:
         find_stream(name)
-    own = {name: value for name, value in asked.items() if name not in ("seeds", "methods", "data", "quick", "set")}
-    hurried = recipe.quickly() if quick else {}
+    defaults = recipe.quick_options() if quick else {}
     if data:
-        hurried.pop("split", None)  # which is by the classes of the built-in streams
-    options = hurried | own | settings(asked.get("set", ""))
-    seeds = asked.get("seeds", QUICK_SEEDS if quick else SEEDS)
+        defaults.pop("split", None)  # it names classes of the built-in streams
+    more = settings(given.get("set", ""))
+    options = defaults | {name: value for name, value in given.items() if name not in NOT_OPTIONS} | more
+    seeds = given.get("seeds", QUICK_SEEDS if quick else SEEDS)
     scope = Scope(methods, data or (recipe.quick_data if quick else recipe.data), seeds, quick, options)
-    check_names(recipe, scope, settings(asked.get("set", "")))
-    order = Order(recipe, out, asked, scope)
-    if data:
-        return order
-    return available(order) if run else begun(order)
+    check_names(recipe, scope, more)
+    return scope
 
 
-def check_names(recipe: Recipe, scope: Scope, wanted: dict[str, Any]) -> None:
-    """Refuses options that no cell of the recipe has."""
+def check_names(recipe: Recipe, scope: Scope, options: dict[str, Any]) -> None:
+    """Raise BadRequest if no cell of the recipe has one of these options."""
     configs = CellResults(recipe, scope, Path()).configs
     known = {path.rpartition(".")[2] for config in configs for path in flatten(config)}
-    for name in wanted.keys() - known if configs else ():
+    for name in options.keys() - known if configs else ():
         resolve(name, configs[-1], "--set: ")
 
 
-def available(order: Order) -> Order:
-    """The order without the streams whose data is not on this disk, unless their cells are done anyway."""
+def with_data_on_disk(call: Call) -> Call:
+    """Return the call without streams whose data is not on this disk, unless all their cells are finished.
+
+    Raise BadRequest if no stream is left.
+    """
     kept, why = [], []
-    for name in order.scope.data:
-        results = CellResults(order.recipe, replace(order.scope, data=(name,)), order.out)
+    for name in call.scope.data:
+        results = results_of_stream(call, name)
         try:
             if not results.configs or results.missing:
-                find_stream(name).data.where(root_of(order.scope))
+                find_stream(name).data.where(root_of(call.scope))
             kept.append(name)
         except BadRequest as error:
             why.append(str(error))
     if not kept and why:
         raise BadRequest(why[0])
-    return replace(order, scope=replace(order.scope, data=tuple(kept)), left_out=tuple(why))
+    return replace(call, scope=replace(call.scope, data=tuple(kept)), left_out=tuple(why))
 
 
-def begun(order: Order) -> Order:
-    """The order without the streams of which no cell is done, unless there is none of any."""
-    there = [
-        name
-        for name in order.scope.data
-        if any(collect(replace(order, scope=replace(order.scope, data=(name,)))).results.values())
-    ]
-    kept = tuple(there) or order.scope.data
-    why = tuple(f"nothing of {name} is there" for name in order.scope.data if name not in kept)
-    return replace(order, scope=replace(order.scope, data=kept), left_out=why)
+def with_results(call: Call) -> Call:
+    """Return the call without streams of which no cell is finished; with all of them if none has a finished cell."""
+    names = call.scope.data
+    kept = tuple(name for name in names if any(results_of_stream(call, name).finished.values())) or names
+    why = tuple(f"nothing of {name} is there" for name in names if name not in kept)
+    return replace(call, scope=replace(call.scope, data=kept), left_out=why)
+
+
+def results_of_stream(call: Call, data: str) -> CellResults:
+    """Return the results of the call's cells on one stream."""
+    return CellResults(call.recipe, replace(call.scope, data=(data,)), call.out)
 
 
 def root_of(scope: Scope) -> Path | None:
+    """Return the folder of the data sets, None for the default one."""
     return Path(scope.options["root"]) if "root" in scope.options else None
 
 
-def collect(order: Order) -> CellResults:
-    """What there is."""
-    return CellResults(order.recipe, order.scope, order.out)
+def collect(call: Call) -> CellResults:
+    """Return the results of the cells that are finished."""
+    return CellResults(call.recipe, call.scope, call.out)
 
 
-def run_missing(order: Order, engine: Engine, observer: Observer) -> CellResults:
-    """Runs the cells that are missing, measures what is no cell, and gives what there is."""
-    results = collect(order)
+def run_missing(call: Call, engine: Engine, observer: Observer) -> CellResults:
+    """Run the cells that are missing, measure what no cell records, and return the results."""
+    results = collect(call)
     if results.missing:
 
-        def noted(packs: list[Pack], driver: Driver) -> None:
-            note(order, running=True)
+        def record_and_run(packs: list[Pack], driver: Driver) -> None:
+            record(call, running=True)
             engine(packs, driver)
 
-        with tempfile.TemporaryDirectory() as place:
-            study = Path(place) / "study.toml"
-            study.write_text(order.scope.toml(order.recipe.study(order.scope)), "utf-8")
-            sweep(study, order.out, noted, observer)
-        results = collect(order)
-    if order.recipe.measure is not None and not results.missing:
-        known = len(results.notes)
-        order.recipe.measure(results, results.notes)
-        if len(results.notes) > known and not results.configs:
-            note(order, running=True)
-    if call_log.asked(order.out, order.recipe.name) != order.asked:
-        note(order)
+        with tempfile.TemporaryDirectory() as folder:
+            study = Path(folder) / "study.toml"
+            study.write_text(call.scope.toml(call.recipe.study(call.scope)), "utf-8")
+            sweep(study, call.out, record_and_run, observer)
+        results = collect(call)
+    if call.recipe.measure is not None and not results.missing:
+        known = len(results.measurements)
+        call.recipe.measure(results, results.measurements)
+        if len(results.measurements) > known and not results.configs:
+            record(call, running=True)
+    if call_log.last_options(call.out, call.recipe.name) != call.given:
+        record(call)
     return results
 
 
-def note(order: Order, running: bool = False) -> None:
-    """Puts the order into the folder's call_log and, where something runs, when and where it does."""
-    here = environment(order.scope.options.get("device", "cpu"), order.scope.options.get("threads", 1))
+def record(call: Call, running: bool = False) -> None:
+    """Write the call into the folder's log and, where something is run, its date and machine."""
+    here = environment(call.scope.options.get("device", "cpu"), call.scope.options.get("threads", 1))
     run = {"date": time.strftime("%Y-%m-%d"), "machine": machine(here)}
-    call_log.note(order.out, order.recipe.name, order.asked, run if running else None)
+    call_log.record(call.out, call.recipe.name, call.given, run if running else None)
 
 
 def outputs(results: CellResults) -> list[Output]:
-    """What the recipe shows: p-values corrected and, of a quick look, nothing beside the paper's figures."""
+    """Return what the recipe shows: p-values corrected and, in a quick look, nothing that the paper says."""
     shown: list[Output] = []
     for output in results.recipe.show(results):
         if isinstance(output, Table):
             output = output.corrected()
-            output = output.measured() if results.scope.quick else output
+            output = output.without_paper() if results.scope.quick else output
         shown.append(output)
     return shown
 
@@ -177,40 +187,41 @@ def outputs(results: CellResults) -> list[Output]:
 # -- Where it comes from ----------------------------------------------------------------------------------------------
 
 
-def heading(order: Order, results: CellResults) -> Heading:
-    """Command, machine and date of the runs, and whatever a reader must know of them."""
-    runs = call_log.runs(order.out, order.recipe.name)
+def heading(call: Call, results: CellResults) -> Heading:
+    """Return command, machine and date of the runs, and whatever a reader must know of them."""
+    runs = call_log.runs(call.out, call.recipe.name)
     dates = sorted({run["date"] for run in runs} or set(file_dates(results)))
     when = "" if not dates else f" {dates[0]}" if len(dates) == 1 else f" {dates[0]} to {dates[-1]}"
     where = unique([*machines(results), *(run["machine"] for run in runs)])  # seeds added later may have run elsewhere
     facts = [f"Run{when} on {'; '.join(where)}."]
-    if order.scope.quick:
+    if call.scope.quick:
         facts.append(
             "**A quick look**: small nets and a few steps on built-in images. It shows that the recipe runs "
             "and what comes of it; its figures say nothing about the paper's, of which none is quoted."
         )
-    elif changed := {name: value for name, value in order.scope.options.items() if name not in AS_BEFORE}:
+    elif changed := {name: value for name, value in call.scope.options.items() if name not in UNREMARKABLE}:
         facts.append(f"Every cell with {', '.join(f'{name} = {value}' for name, value in changed.items())}.")
-    if order.recipe.prompts and not order.scope.quick:
+    if call.recipe.prompts and not call.scope.quick:
         facts.append("The paper's prompt learners stand on a pretrained ViT-B/16.")
     if results.missing:
         total = sum(len(config.seeds) for config in results.configs)
         facts.append(f"**Not complete**: {results.missing} of {total} cells are not done; n is what there is.")
-    facts += [f"Left out: {why}." for why in order.left_out]
-    return Heading(f"{order.recipe.place}: {order.recipe.about}", [order.command], facts)
+    facts += [f"Left out: {why}." for why in call.left_out]
+    return Heading(f"{call.recipe.place}: {call.recipe.about}", [call.command], facts)
 
 
 def machines(results: CellResults) -> list[str]:
-    """The machines that cells ran on, as their environment.json names them."""
+    """Return the machines that cells ran on, from their environment.json."""
     texts = []
     for config in results.configs:
-        if results.results[folder_name(config)]:
-            with suppress(KeyError):  # of somebody's own making
-                texts += [machine(noted) for noted in environments(results.folder(config))]
+        if results.finished[folder_name(config)]:
+            with suppress(KeyError):  # a file that was not written by us
+                texts += [machine(recorded) for recorded in environments(results.folder(config))]
     return unique(texts)
 
 
 def machine(here: dict[str, Any]) -> str:
+    """Return an environment in words: device, threads, versions, commit."""
     versions = here["versions"]
     commit = f" at {here['commit'][:7]}" if here.get("commit") else ""
     threads = "" if here["device"] == "cuda" else f", {here['threads']} thread{'s' * (here['threads'] > 1)} a seed"
@@ -221,14 +232,15 @@ def machine(here: dict[str, Any]) -> str:
 
 
 def file_dates(results: CellResults) -> Iterable[str]:
-    """When results were written, by their files."""
+    """Yield the dates on which results were written, according to their files."""
     for config in results.configs:
-        for seed in results.results[folder_name(config)]:
+        for seed in results.finished[folder_name(config)]:
             written = (seed_folder(results.folder(config), seed) / "result.json").stat().st_mtime
             yield time.strftime("%Y-%m-%d", time.localtime(written))
 
 
 def unique(texts: Iterable[str]) -> list[str]:
+    """Return the texts in their order, each once."""
     return list(dict.fromkeys(texts))
 
 
@@ -236,17 +248,21 @@ def unique(texts: Iterable[str]) -> list[str]:
 
 
 def split(text: str) -> list[str]:
+    """Return the names in a list separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def settings(text: str) -> dict[str, Any]:
-    """`--set lr=0.03,split=0,1/2,3`: options of every cell, values as TOML has them, or words, commas included."""
-    results: dict[str, Any] = {}
+    """Return the options in a text such as `lr=0.03,split=0,1/2,3`; raise BadRequest if it is no such list.
+
+    A value is read as TOML, else it is a word; it may contain commas.
+    """
+    options: dict[str, Any] = {}
     for part in filter(None, re.split(r"\s*,\s*(?=[\w-]+=)", text.strip(", "))):
         name, equals, value = part.partition("=")
         require(bool(name and equals and value), "set", "options such as lr=0.03,width=20", part)
         try:
-            results[name.replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
+            options[name.replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            results[name.replace("-", "_")] = value
-    return results
+            options[name.replace("-", "_")] = value
+    return options

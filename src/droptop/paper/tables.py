@@ -1,6 +1,6 @@
-"""What a recipe shows: tables, whose cells know what they are, and figures.
+"""What a recipe shows: tables, whose cells are typed values, and figures.
 
-What the paper says and what was measured here never look alike: quoted columns are headed "paper", and their figures
+What the paper says and what was measured here never look alike: quoted columns are headed "paper", and their numbers
 are in italics.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["label", "quoted", "here", "verdict"]
 
-# Notes that a table has where it quotes.
+# Notes of a table that quotes the paper.
 ITALICS = "*Italics* are quoted from the paper; everything else was measured here."
 VERDICT = (
     "*Reproduced*: our paired difference lies on the paper's side of 0, its 95% interval excludes 0 and reaches the "
@@ -24,13 +24,13 @@ VERDICT = (
     "two of its standard errors (the root of the sum of the squares of its two figures'), so that there is nothing to "
     "reproduce; among several figures, such a one does not count. *Cannot tell*: fewer than two seeds."
 )
-UNQUOTED = "Nothing is quoted or judged"  # as such a note begins
-OF_QUOTES = (ITALICS, VERDICT, UNQUOTED)
+UNQUOTED = "Nothing is quoted or judged"  # the start of the note in their place
+NOTES_ON_QUOTES = (ITALICS, VERDICT, UNQUOTED)
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean ± standard error of n seeds; n is 0 where nothing was measured, None where it is not said."""
+    """Hold mean and standard error over n seeds; n is 0 where nothing was measured, None where the paper gives none."""
 
     mean: float | None
     error: float | None = None
@@ -45,7 +45,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Difference:
-    """A paired difference with its 95% interval and two-sided p-value; p_holm is corrected for those of its table."""
+    """Hold a paired difference, its 95% interval and two-sided p-value; p_holm is corrected for all of its table."""
 
     diff: float | None
     low: float | None = None
@@ -65,12 +65,13 @@ class Difference:
 
     @property
     def significant(self) -> bool:
+        """Return whether p is below 0.05, before correction."""
         return self.p is not None and self.p < SIGNIFICANT
 
 
 @dataclass(frozen=True)
 class Percent:
-    """A share or a relative improvement."""
+    """Hold a share or a relative improvement, in percent."""
 
     value: float | None
     fields: ClassVar[tuple[str, ...]] = ("value",)
@@ -84,13 +85,15 @@ Value = str | int | Mean | Difference | Percent | None
 
 @dataclass(frozen=True)
 class Column:
+    """Name a column and say what its cells are: labels, quoted from the paper, measured here, or verdicts."""
+
     name: str
     kind: Kind = "here"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Written as NAME.md, NAME.csv and NAME.tex, or NAME-SUFFIX where a recipe has several."""
+    """Hold a table, which is written as NAME.md, NAME.csv and NAME.tex, or NAME-SUFFIX where a recipe has several."""
 
     title: str
     columns: Sequence[Column]
@@ -99,32 +102,33 @@ class Table:
     suffix: str = ""
 
     def corrected(self) -> "Table":
-        """The same with every difference's p-value corrected for their number (Holm, 1979)."""
-        places = [
-            (r, c) for r, row in enumerate(self.rows) for c, value in enumerate(row) if isinstance(value, Difference)
-        ]
+        """Return the table with p_holm of every difference: p corrected for their number (Holm, 1979)."""
+        differences = {
+            (r, c): value
+            for r, row in enumerate(self.rows)
+            for c, value in enumerate(row)
+            if isinstance(value, Difference)
+        }
         rows = [list(row) for row in self.rows]
-        results = [rows[r][c] for r, c in places]
-        ps = holm([value.p if isinstance(value, Difference) else None for value in results])
-        for (r, c), value, p in zip(places, results, ps):
-            assert isinstance(value, Difference)
+        corrected = holm([value.p for value in differences.values()])
+        for ((r, c), value), p in zip(differences.items(), corrected):
             rows[r][c] = replace(value, p_holm=p)
         return replace(self, rows=rows)
 
-    def measured(self) -> "Table":
-        """The same without what the paper says, and what is said of that."""
+    def without_paper(self) -> "Table":
+        """Return the table without quoted columns, verdicts and the notes on them."""
         places = [place for place, column in enumerate(self.columns) if column.kind in ("label", "here")]
         return replace(
             self,
             columns=[self.columns[place] for place in places],
             rows=[[row[place] for place in places] for row in self.rows],
-            notes=[note for note in self.notes if not note.startswith(OF_QUOTES)],
+            notes=[note for note in self.notes if not note.startswith(NOTES_ON_QUOTES)],
         )
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Written as NAME.png and NAME.pdf, or NAME-SUFFIX. `draw` makes the matplotlib figure, in the usual style."""
+    """Hold a figure, which is written as NAME.png and NAME.pdf, or NAME-SUFFIX; `draw` returns a matplotlib figure."""
 
     title: str
     draw: Callable[[], "Drawing"]

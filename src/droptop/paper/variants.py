@@ -1,17 +1,17 @@
-"""The other table of the paper: DropTop against variants of itself, perhaps averaged over test sets."""
+"""The table of an ablation: DropTop against variants of itself, averaged over test sets."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from droptop.paper.cell_results import CellResults, Series, average, difference, mean
-from droptop.paper.claims import METHODS, STANDS_FOR, about, set_name, stand_in_notes, unquoted
+from droptop.paper.claims import METHODS, STANDS_FOR, same_sets, set_name, stand_in_notes, unquoted_note
 from droptop.paper.recipe import CellOptions
 from droptop.paper.tables import ITALICS, UNQUOTED, VERDICT, Column, Mean, Percent, Table, Value
-from droptop.paper.verdict import gap, word
+from droptop.paper.verdict import gap, judge
 
-WHOLE = "DropTop"  # the variant that the others are held against
-EVERY = "mean"  # of all methods, among them
+WHOLE = "DropTop"  # the variant that the others are compared with
+EVERY = "mean"  # in the place of a method: the mean over all methods
 COLUMNS = (
     Column("method", "label"),
     Column("variant", "label"),
@@ -29,24 +29,27 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """Variants by name as options of their cells, the test sets they are averaged over, and what the paper says; which
-    is quoted where it is a mean over the same test sets and, of all methods, over the same methods."""
+    """Hold variants of DropTop, the test sets that they are averaged over, and the paper's figures.
+
+    The paper is quoted where its figure is a mean over the same test sets; that of all methods, over the same methods.
+    """
 
     title: str
-    variants: dict[str, CellOptions]
+    variants: dict[str, CellOptions]  # options of their cells, by name
     sets: Sequence[tuple[str, str]]
     figures: Sequence[str]
     paper: Callable[[str, str, str], Mean | None]  # by method (or EVERY), variant, figure
-    worse: Callable[[str, str, str], float | None]  # the same: by how many percent worse than DropTop
+    worse: Callable[[str, str, str], float | None]  # by the same: how many percent worse than DropTop
     percent_of: Literal["variant", "droptop"]  # what the paper divides by
     paper_sets: Sequence[tuple[str, str]]
     paper_methods: Sequence[str]
     suffix: str = ""  # of its files
 
     def table(self, results: CellResults) -> Table:
+        """Return the table of all methods, variants and figures."""
         methods = results.scope.methods
-        used = self.shared(results)
-        same_sets, same_methods = about(used, self.paper_sets), set(methods) == set(self.paper_methods)
+        used = self.common_sets(results)
+        sets_match, methods_match = same_sets(used, self.paper_sets), set(methods) == set(self.paper_methods)
         series = {
             (method, variant, figure): average(
                 results.series(cell | {"data": data, "method": method}, test, figure) for data, test in used
@@ -65,25 +68,19 @@ class Comparison:
         for method in (*methods, EVERY) if len(methods) > 1 else methods:
             for number, variant in enumerate(self.variants):
                 for place, figure in enumerate(self.figures):
-                    own, whole = series[method, variant, figure], series[method, WHOLE, figure]
-                    rows.append(
-                        [
-                            METHODS.get(method, method) if number == place == 0 else "",
-                            variant if place == 0 else "",
-                            figure,
-                            *self.row(
-                                (method, variant, figure),
-                                own,
-                                whole,
-                                quotes=same_sets and (method != EVERY or same_methods),
-                            ),
-                        ]
-                    )
-        over = ", ".join(set_name(*one) for one in used) or "nothing"
-        notes = [unquoted(used, self.paper_sets)]
-        if same_sets:
+                    key = method, variant, figure
+                    quotes = sets_match and (method != EVERY or methods_match)
+                    labels = [
+                        METHODS.get(method, method) if number == place == 0 else "",
+                        variant if place == 0 else "",
+                        figure,
+                    ]
+                    rows.append([*labels, *self.row(key, series[key], series[method, WHOLE, figure], quotes)])
+        over = ", ".join(set_name(data, test) for data, test in used) or "nothing"
+        notes = [unquoted_note(used, self.paper_sets)]
+        if sets_match:
             notes = [ITALICS, VERDICT, *stand_in_notes(results.scope.data)]
-        if same_sets and len(methods) > 1 and not same_methods:
+        if sets_match and len(methods) > 1 and not methods_match:
             notes.append(
                 f"{UNQUOTED} of the mean of these methods: the paper's is of "
                 f"{', '.join(METHODS[method] for method in self.paper_methods)}."
@@ -95,8 +92,8 @@ class Comparison:
             [
                 f"Percent, mean ± standard error over n seeds, of each seed's mean over: {over}. A difference is the "
                 "variant minus DropTop, paired by seed, with its 95% interval and two-sided p-value; **bold** where "
-                f"p < 0.05 (in the CSV also corrected, p_holm). Worse by: in percent of {self.divisor}'s own figure, as "
-                "the paper's is.",
+                f"p < 0.05 (in the CSV also corrected, p_holm). Worse by: in percent of {self.divisor}'s own figure, "
+                "as the paper's is.",
                 *notes,
             ],
             self.suffix,
@@ -104,10 +101,11 @@ class Comparison:
 
     @property
     def divisor(self) -> str:
+        """Return in words what "worse by" is divided by."""
         return "the variant" if self.percent_of == "variant" else WHOLE
 
-    def shared(self, results: CellResults) -> list[tuple[str, str]]:
-        """The test sets that there is something of for every method and variant; all of a stream that is not known."""
+    def common_sets(self, results: CellResults) -> list[tuple[str, str]]:
+        """Return those of `sets` that every method and variant was measured on; all of a stream that has none there."""
         sets = []
         for data in results.scope.data:
             cells = [
@@ -115,35 +113,36 @@ class Comparison:
                 for cell in self.variants.values()
                 for method in results.scope.methods
             ]
-            there = [test for test in results.tests(cells[0]) if all(test in results.tests(cell) for cell in cells)]
+            measured = [results.test_sets(cell) for cell in cells]
+            common = [test for test in measured[0] if all(test in tests for tests in measured)]
             known = [test for name, test in self.sets if name == STANDS_FOR.get(data, data)]
-            sets += [(data, test) for test in there if test in known or not known]
+            sets += [(data, test) for test in common if test in known or not known]
         return sets
 
-    def row(self, key: tuple[str, str, str], own: Series, whole: Series, quotes: bool) -> list[Value]:
-        """One variant: as the paper has it if that may be quoted, as measured, and the word."""
+    def row(self, key: tuple[str, str, str], series: Series, whole: Series, quotes: bool) -> list[Value]:
+        """Return one figure of a variant: quoted if it may be, measured, compared with DropTop (`whole`), judged."""
         method, variant, figure = key
         paper, best = (self.paper(method, name, figure) if quotes else None for name in (variant, WHOLE))
-        effect = difference(whole, own)
+        effect = difference(whole, series)
         if variant == WHOLE:
-            return [paper, None, None, mean(own), len(own), None, None, ""]
+            return [paper, None, None, mean(series), len(series), None, None, ""]
         loss = gap(best, paper)
-        said: list[Value] = [None, None] if loss is None else [f"{loss.mean:+.1f}", Percent(self.worse(*key))]
+        quoted_loss: list[Value] = [None, None] if loss is None else [f"{loss.mean:+.1f}", Percent(self.worse(*key))]
         return [
             paper,
-            *said,
-            mean(own),
+            *quoted_loss,
+            mean(series),
             effect.n,
             effect,
-            Percent(self.percent(own, whole, figure)),
-            "" if loss is None else word(loss, effect),
+            Percent(self.percent(series, whole, figure)),
+            "" if loss is None else judge(loss, effect),
         ]
 
-    def percent(self, own: Series, whole: Series, figure: str) -> float | None:
-        """By how many percent the variant is worse than DropTop."""
-        a, b = mean(own).mean, mean(whole).mean
-        if a is None or b is None:
+    def percent(self, series: Series, whole: Series, figure: str) -> float | None:
+        """Return by how many percent the variant is worse than DropTop (`whole`); None where one has no results."""
+        variant, droptop = mean(series).mean, mean(whole).mean
+        if variant is None or droptop is None:
             return None
-        loss = a - b if figure == "F_last" else b - a
-        base = a if self.percent_of == "variant" else b
+        loss = variant - droptop if figure == "F_last" else droptop - variant
+        base = variant if self.percent_of == "variant" else droptop
         return 100 * loss / base if base else None

@@ -1,5 +1,6 @@
-"""A recipe's outputs as files: Markdown for a page such as REPRODUCTION.md, CSV for programs, LaTeX for a paper, PNG
-and PDF for figures; and as tables in a terminal.
+"""A recipe's outputs as files, and its tables in a terminal.
+
+Markdown is for a page such as REPRODUCTION.md, CSV for programs, LaTeX for a paper; figures are PNG and PDF.
 """
 
 import csv
@@ -36,7 +37,7 @@ LATEX = {
 
 @dataclass(frozen=True)
 class Heading:
-    """What stands above the tables: where they come from."""
+    """Hold what stands above the tables and says where they come from."""
 
     title: str
     commands: Sequence[str]
@@ -44,11 +45,9 @@ class Heading:
 
 
 def write(outputs: Sequence[Output], heading: Heading, out: Path, name: str) -> list[Path]:
-    """Writes everything to OUT/NAME.*; gives the files."""
-    parts, files = (
-        [f"## {heading.title}", "\n".join(f"    {command}" for command in heading.commands), "\n".join(heading.facts)],
-        [],
-    )
+    """Write everything to OUT/NAME.* and return the files."""
+    commands = "\n".join(f"    {command}" for command in heading.commands)
+    parts, files = [f"## {heading.title}", commands, "\n".join(heading.facts)], []
     for output in outputs:
         stem = f"{name}-{output.suffix}" if output.suffix else name
         if isinstance(output, Table):
@@ -65,30 +64,33 @@ def write(outputs: Sequence[Output], heading: Heading, out: Path, name: str) -> 
     return [out / f"{name}.md", *files]
 
 
-# -- One table, in three languages ------------------------------------------------------------------------------------
+# -- One table, in three formats --------------------------------------------------------------------------------------
 
 
-def heads(table: Table) -> list[str]:
+def headers(table: Table) -> list[str]:
+    """Return the columns' names; quoted ones say so."""
     return [f"{column.name} ({QUOTED})" if column.kind == QUOTED else column.name for column in table.columns]
 
 
 def markdown(table: Table) -> str:
+    """Return the table as Markdown; quoted figures in italics, significant differences bold."""
+
     def cell(value: Value, column: Column) -> str:
-        text = plain(value).replace("|", r"\|")
+        text = text_of(value).replace("|", r"\|")
         if column.kind == QUOTED and text not in ("", "-"):
             return f"*{text}*"
         return f"**{text}**" if isinstance(value, Difference) and value.significant else text
 
-    lines = [heads(table), ["---"] * len(table.columns)]
+    lines = [headers(table), ["---"] * len(table.columns)]
     lines += [[cell(value, column) for value, column in zip(row, table.columns)] for row in table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def latex(table: Table) -> bytes:
-    """A tabular for booktabs; quoted figures in italics, significant differences bold."""
+    """Return a tabular for booktabs; quoted figures in italics, significant differences bold."""
 
     def cell(value: Value, column: Column) -> str:
-        text = escaped(plain(value))
+        text = escaped(text_of(value))
         if column.kind == QUOTED and text:
             return rf"\textit{{{text}}}"
         return rf"\textbf{{{text}}}" if isinstance(value, Difference) and value.significant else text
@@ -98,7 +100,7 @@ def latex(table: Table) -> bytes:
         f"% {table.title}",
         rf"\begin{{tabular}}{{{letters}}}",
         r"\toprule",
-        " & ".join(escaped(head) for head in heads(table)) + r" \\",
+        " & ".join(escaped(name) for name in headers(table)) + r" \\",
         r"\midrule",
     ]
     lines += [
@@ -109,62 +111,61 @@ def latex(table: Table) -> bytes:
 
 
 def csv_text(table: Table) -> bytes:
-    """Numbers in full, a column for each part of a cell; labels are repeated, so that every row stands for itself."""
+    """Return the table as CSV: numbers in full, one column per part of a cell, labels repeated in every row."""
     parts = [fields([row[place] for row in table.rows]) for place in range(len(table.columns))]
-    header = [f"{head} {part}".strip() for head, own in zip(heads(table), parts) for part in own or ("",)]
+    header = [f"{name} {part}".strip() for name, names in zip(headers(table), parts) for part in names or ("",)]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(header)
     labels = [""] * len(table.columns)
     for row in table.rows:
         cells: list[object] = []
-        for place, (value, column, own) in enumerate(zip(row, table.columns, parts)):
+        for place, (value, column, names) in enumerate(zip(row, table.columns, parts)):
             if column.kind == "label" and isinstance(value, str):
                 value = labels[place] = value or labels[place]
-            cells += [getattr(value, part, None) for part in own] if own else [value]
+            cells += [getattr(value, part, None) for part in names] if names else [value]
         writer.writerow(cells)
     return file.getvalue().encode()
 
 
 def fields(values: Sequence[Value]) -> tuple[str, ...]:
-    """The numbers that a column's cells are made of; none where they are words."""
+    """Return the names of the numbers that a column's cells consist of; none where they are words."""
     return next((value.fields for value in values if isinstance(value, Mean | Difference | Percent)), ())
 
 
-def tables(outputs: Sequence[Output]) -> list[RichTable]:
-    """The tables among them, for a terminal."""
-    return [shown(output) for output in outputs if isinstance(output, Table)]
+def rich_tables(outputs: Sequence[Output]) -> list[RichTable]:
+    """Return the tables among the outputs, for a terminal."""
+    return [rich_table(output) for output in outputs if isinstance(output, Table)]
 
 
-def shown(table: Table) -> RichTable:
+def rich_table(table: Table) -> RichTable:
+    """Return a table for a terminal; quoted figures in italics, significant differences and verdicts bold."""
     styles = {"quoted": "italic dim", "verdict": "bold"}
     page = RichTable(
-        *(RichColumn(head, style=styles.get(column.kind, "")) for head, column in zip(heads(table), table.columns)),
+        *(RichColumn(name, style=styles.get(column.kind, "")) for name, column in zip(headers(table), table.columns)),
         title=table.title,
     )
     for row in table.rows:
-        page.add_row(
-            *(
-                Text(plain(value), style="bold" if isinstance(value, Difference) and value.significant else "")
-                for value in row
-            )
-        )
+        bold = (isinstance(value, Difference) and value.significant for value in row)
+        page.add_row(*(Text(text_of(value), style="bold" if strong else "") for value, strong in zip(row, bold)))
     return page
 
 
-def plain(value: Value) -> str:
+def text_of(value: Value) -> str:
+    """Return a cell as text, empty for None."""
     return "" if value is None else str(value)
 
 
 def escaped(text: str) -> str:
-    return re.sub("|".join(map(re.escape, LATEX)), lambda results: LATEX[results[0]], text)
+    """Return the text with what LaTeX would read as a command escaped."""
+    return re.sub("|".join(map(re.escape, LATEX)), lambda match: LATEX[match[0]], text)
 
 
 # -- Figures ----------------------------------------------------------------------------------------------------------
 
 
 def draw(figure: Figure) -> tuple[bytes, bytes]:
-    """PNG and PDF; the same figure gives the same bytes."""
+    """Return the figure as PNG and PDF; the same figure gives the same bytes."""
     import matplotlib
 
     matplotlib.use("Agg")

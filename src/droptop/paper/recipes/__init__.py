@@ -1,1 +1,1 @@
-"""The recipes: what varies, and what is shown of it."""
+"""The recipes, one module per table or figure or a few that are alike, and what only one recipe uses."""

@@ -1,4 +1,4 @@
-"""What each part of DropTop is worth: Table 3, its twin for unbiased sets (6), and other designs (5)."""
+"""Tables 3, 6 and 5: what each part of DropTop is worth on biased and on unbiased sets, and other designs of it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,8 +22,7 @@ DESIGNS: dict[str, CellOptions] = {
     "Common Drop Intensity": {"debias": "droptop", "per": "common"},
     WHOLE: {"debias": "droptop"},
 }
-DESIGN_NAMES = dict(zip(DESIGNS, ("soft", "common", "droptop")))
-
+DESIGN_NAMES = dict(zip(DESIGNS, ("soft", "common", "droptop")))  # in `quoted`
 
 Sets = tuple[tuple[str, str], ...]
 
@@ -36,10 +35,10 @@ def ablation(
     means: tuple[float, ...],
     degraded: tuple[float, ...],
 ) -> Comparison:
-    """Quoted figures stand in the order of the variants, and are means over `paper_sets`."""
+    """Return the comparison of PARTS; quoted figures are in their order, and are means over `paper_sets`."""
     places = {variant: place for place, variant in enumerate(PARTS)}
     figures = {**table, EVERY: means}
-    # The paper has "Degrad." as a negative number, of the methods' mean alone.
+    # The paper gives "Degrad." as a negative number, and for the mean over methods alone.
     worse = {(EVERY, variant): -degraded[place] for variant, place in places.items() if variant != WHOLE}
     return Comparison(
         title,
@@ -86,19 +85,22 @@ DESIGN_UNBIASED = replace(
 )
 
 
-def cells(comparison: Comparison) -> Callable[[Scope], list[Grid]]:
+def study_of(comparison: Comparison) -> Callable[[Scope], list[Grid]]:
+    """Return the `study` of a recipe that shows this comparison."""
     return lambda scope: [{"data": scope.data, "method": scope.methods} | cell for cell in comparison.variants.values()]
 
 
-def shown(comparison: Comparison) -> Callable[[CellResults], list[Output]]:
+def show_table(comparison: Comparison) -> Callable[[CellResults], list[Output]]:
+    """Return the `show` of a recipe that is the table of this comparison."""
     return lambda results: [comparison.table(results)]
 
 
-def designs(results: CellResults) -> list[Output]:
-    """On the biased sets, as in the paper, and on the unbiased ones of streams that have some."""
-    have = tuple(data for data in results.scope.data if any(name == STANDS_FOR.get(data, data) for name, _ in UNBIASED))
-    of_these = CellResults(results.recipe, replace(results.scope, data=have), results.out)
-    return [DESIGN.table(results), *([DESIGN_UNBIASED.table(of_these)] if have else [])]
+def show_designs(results: CellResults) -> list[Output]:
+    """Return the table on biased sets, as in the paper, and one on the unbiased sets of streams that have some."""
+    streams = {name for name, _ in UNBIASED}
+    data = tuple(name for name in results.scope.data if STANDS_FOR.get(name, name) in streams)
+    unbiased = CellResults(results.recipe, replace(results.scope, data=data), results.out)
+    return [DESIGN.table(results), *([DESIGN_UNBIASED.table(unbiased)] if data else [])]
 
 
 RECIPES = (
@@ -106,8 +108,8 @@ RECIPES = (
         "ablation",
         "Table 3",
         "no fusion, random and fixed dropping against DropTop, biased sets",
-        shown(ON_BIASED),
-        cells(ON_BIASED),
+        show_table(ON_BIASED),
+        study_of(ON_BIASED),
         methods=REPLAY,
         data=("split-cifar100", "split-cifar10", "split-imagenet9"),
         takes="30 min on an H200 for CIFAR (estimate)",
@@ -116,8 +118,8 @@ RECIPES = (
         "ablation-unbiased",
         "Table 6",
         "no fusion, random and fixed dropping against DropTop, unbiased sets",
-        shown(ON_UNBIASED),
-        cells(ON_UNBIASED),
+        show_table(ON_UNBIASED),
+        study_of(ON_UNBIASED),
         methods=REPLAY,
         data=("split-imagenet9",),
         takes="nothing in a folder in which ablation ran on ImageNet-9: the same cells",
@@ -126,8 +128,8 @@ RECIPES = (
         "design",
         "Table 5",
         "a soft mask and one intensity for all classes against DropTop, ER",
-        designs,
-        cells(DESIGN),
+        show_designs,
+        study_of(DESIGN),
         quick=DECIDES,
         takes="2 min on an H200 (estimate)",
     ),

@@ -1,21 +1,22 @@
-"""Is it the shortcut that a model attends to most? Attention by rank, against the truth (the paper's figure 2)."""
+"""Attention by rank against the truth: whether a model attends most to the shortcut (the paper's figure 2)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-BINS = 20  # of 5% of an image's cells each: the highest is what the paper drops
+BINS = 20  # each has 5% of an image's cells: the highest is what the paper drops
 
 
 def share_by_rank(
     attention_NHW: NDArray[np.floating], covered_NHW: NDArray[np.floating], bins: int = BINS
 ) -> NDArray[np.float64]:
-    """How much of its cells the shortcut covers, from the image's least attended cells to its most attended ones.
+    """Return for each bin the share of its cells that the shortcut covers, least attended cells first.
 
-    `covered_NHW` is the share of each cell that the shortcut covers; where attention is the same, cells rank by place.
+    `covered_NHW` is the share of each cell that the shortcut covers. Cells with the same attention rank by their place;
+    a bin without cells, of a map with fewer cells than bins, is NaN.
     """
     attention, covered = (maps.reshape(len(maps), -1).astype(np.float64) for maps in (attention_NHW, covered_NHW))
     cells = attention.shape[1]
     order = attention.argsort(axis=1, kind="stable")
     ranked = np.take_along_axis(covered, order, axis=1).mean(0)
-    bin_of = np.arange(cells) * bins // cells
-    return np.array([ranked[bin_of == number].mean() if (bin_of == number).any() else np.nan for number in range(bins)])
+    members = [np.arange(cells) * bins // cells == number for number in range(bins)]
+    return np.array([ranked[cells_of_bin].mean() if cells_of_bin.any() else np.nan for cells_of_bin in members])

@@ -1,9 +1,10 @@
-"""Figure 6 (appendix B): what a colour that tells digits apart in one task does to the other (shortcut-mnist).
+"""Figure 6 (appendix B): what a colour that tells digits apart in one task does to the other task (shortcut-mnist).
 
-Two tasks, 0 and 1, then 2 and 3, watched while the second is learned. (a) In the first task colours tell the digits
-apart, in the second they do not: is the second learned more slowly? (b) In the first task colours say nothing, in the
-second they tell: is the first forgotten faster? The paper holds both against plain digits. These differ from coloured
-ones in contrast as well, so here stands one more: all digits in one colour, in which there is no shortcut.
+There are two tasks, digits 0 and 1, then 2 and 3; accuracy is followed while the second one is learned.
+(a) Colours tell the digits apart in the first task and not in the second: is the second learned more slowly?
+(b) Colours tell the digits apart in the second task and not in the first: is the first forgotten faster?
+The paper compares both with plain digits. These differ from coloured ones in contrast too, so there is a second
+control here: all digits in one colour, without a shortcut.
 """
 
 from functools import partial
@@ -26,8 +27,8 @@ SPLIT = "/".join(",".join(map(str, task)) for task in TASKS)
 PLAIN = {"biased-mnist": "split-mnist", "fashion-colour": "fashion"}  # the same images without colours
 REST = ",red" * 6  # of the classes that are left out
 COLOURS = {"a": "red,lime,lime,lime" + REST, "b": "lime,lime,red,lime" + REST, "one": "lime,lime,lime,lime" + REST}
-WATCHED = {"a": 1, "b": 0}  # the task whose accuracy is watched while the second one is learned
-TOLD = {"a": 0, "b": 1}  # the task in which colours tell
+FOLLOWED = {"a": 1, "b": 0}  # the task whose accuracy is followed while the second one is learned
+SHORTCUT_IN = {"a": 0, "b": 1}  # the task whose digits colours tell apart
 TITLES = {"a": "(a) transfer: accuracy on task 2", "b": "(b) forgetting: accuracy on task 1"}
 LABELS = {
     "plain": "plain",
@@ -42,29 +43,31 @@ MEANING = (
     "images are coloured at random. The paper shows curves and gives no figures to quote."
 )
 MEAN, LOWEST, LAST = "mean while task 2 is learned", "lowest", "at its end"
-FIGURES = {"a": (MEAN, LAST), "b": (MEAN, LOWEST, LAST)}  # what is being learned is lowest at 0
+FIGURES = {"a": (MEAN, LAST), "b": (MEAN, LOWEST, LAST)}  # (a) has no lowest one: its task starts at 0
 
 Curve = dict[int, float]  # accuracy by steps of the second task
 
 
 def options(scope: Scope) -> Grid:
-    """What holds for all of them: the paper's learning rate and memory; in a quick look, enough to learn something."""
-    own = {"lr": 0.01, "eval_every": 5, "limit": 1600} if scope.quick else {"lr": 0.001, "eval_every": 20}
-    return {"method": "er", "debias": "none", "memory": 200, "split": SPLIT} | own
+    """Return the options of every cell: the paper's learning rate and memory; a quick look learns faster."""
+    speed = {"lr": 0.01, "eval_every": 5, "limit": 1600} if scope.quick else {"lr": 0.001, "eval_every": 20}
+    return {"method": "er", "debias": "none", "memory": 200, "split": SPLIT} | speed
 
 
 def cell(scope: Scope, data: str, colouring: str) -> CellOptions:
+    """Return the options of the cell with this colouring, or of plain images."""
     if colouring == "plain":
         return {"data": PLAIN[data]} | options(scope)
     return {"data": data, "correlation": 1.0, "colours": COLOURS[colouring]} | options(scope)
 
 
 def study(scope: Scope) -> list[Grid]:
+    """Return the study of plain images and of every colouring."""
     return [cell(scope, data, colouring) for data in scope.data for colouring in ("plain", *COLOURS)]
 
 
 def curve(lines: list[dict[str, Any]], test: str, task: int) -> Curve:
-    """Accuracy on the classes of a task at every evaluation while the second one is learned."""
+    """Return the accuracy on the classes of a task at every evaluation while the second one is learned."""
     start = next(line["step"] for line in lines if line.get("task_end"))
     return {
         line["step"] - start: accuracy(line["eval"][test], TASKS[task])
@@ -74,15 +77,21 @@ def curve(lines: list[dict[str, Any]], test: str, task: int) -> Curve:
 
 
 def curves(results: CellResults, data: str, colouring: str, task: int) -> dict[int, Curve]:
-    """By seed; measured on images coloured as in training."""
-    own = cell(results.scope, data, colouring)
-    return {seed: curve(results.lines(own, seed), results.tests(own)[0], task) for seed in results.of(own)}
+    """Return the curves by seed, measured on images coloured as in training."""
+    options = cell(results.scope, data, colouring)
+    return {
+        seed: curve(results.metrics(options, seed), results.test_sets(options)[0], task)
+        for seed in results.by_seed(options)
+    }
 
 
 def in_random_colours(results: CellResults, data: str, colouring: str, task: int) -> Series:
-    """Accuracy on a task once it is learned, on images whose colours say nothing: low where colours were learned."""
-    own = cell(results.scope, data, colouring)
-    ends = {seed: [line for line in results.lines(own, seed) if line.get("task_end")] for seed in results.of(own)}
+    """Return the accuracy on a task at its end on images in random colours: low where colours were learned."""
+    options = cell(results.scope, data, colouring)
+    ends = {
+        seed: [line for line in results.metrics(options, seed) if line.get("task_end")]
+        for seed in results.by_seed(options)
+    }
     return {
         seed: accuracy(lines[task]["eval"]["random"], TASKS[task])
         for seed, lines in ends.items()
@@ -90,45 +99,31 @@ def in_random_colours(results: CellResults, data: str, colouring: str, task: int
     }
 
 
-def summed_up(curve: Curve, figure: str) -> float:
+def summary(curve: Curve, figure: str) -> float:
+    """Return the mean, the lowest or the last accuracy of a curve."""
     values = list(curve.values())
     return {MEAN: float(np.mean(values)), LOWEST: min(values), LAST: values[-1]}[figure]
 
 
 def table(results: CellResults, data: str) -> Table:
+    """Return the table of both experiments, each with its check in random colours."""
     rows: list[list[Value]] = []
-    for name, task in WATCHED.items():
+    for name, task in FOLLOWED.items():
         by_colour = {colouring: curves(results, data, colouring, task) for colouring in ("plain", "one", name)}
         for number, figure in enumerate(FIGURES[name]):
             series: dict[str, Series] = {
-                colouring: {seed: summed_up(own, figure) for seed, own in by_seed.items()}
+                colouring: {seed: summary(curve, figure) for seed, curve in by_seed.items()}
                 for colouring, by_seed in by_colour.items()
             }
             against = [difference(series[other], series[name]) for other in ("plain", "one")]
-            rows.append(
-                [
-                    TITLES[name] if number == 0 else "",
-                    figure,
-                    *(mean(own) for own in series.values()),
-                    against[0].n,
-                    *against,
-                    said(against),
-                ]
-            )
-        one, shortcut = (in_random_colours(results, data, colouring, TOLD[name]) for colouring in ("one", name))
-        rows.append(
-            [
-                "",
-                f"check: task {TOLD[name] + 1} in random colours, at its own end",
-                None,
-                mean(one),
-                mean(shortcut),
-                len(shortcut),
-                None,
-                difference(one, shortcut),
-                "",
-            ]
-        )
+            title = TITLES[name] if number == 0 else ""
+            means = [mean(values) for values in series.values()]
+            rows.append([title, figure, *means, against[0].n, *against, verdict(against)])
+        task = SHORTCUT_IN[name]
+        one, shortcut = (in_random_colours(results, data, colouring, task) for colouring in ("one", name))
+        check = f"check: task {task + 1} in random colours, at its own end"
+        effect = difference(one, shortcut)
+        rows.append(["", check, None, mean(one), mean(shortcut), len(shortcut), None, effect, ""])
     columns = [
         Column("experiment", "label"),
         Column("accuracy", "label"),
@@ -145,19 +140,20 @@ def table(results: CellResults, data: str) -> Table:
     )
 
 
-def said(against: list[Difference]) -> str:
-    """Which of the two controls the shortcut falls behind."""
-    if any(one.p is None for one in against):
+def verdict(against: list[Difference]) -> str:
+    """Return which of the two controls, plain and one-coloured images, the shortcut falls behind."""
+    if any(effect.p is None for effect in against):
         return "cannot tell"
-    plain, one_colour = (one.significant and one.diff is not None and one.diff < 0 for one in against)
+    plain, one_colour = (effect.significant and effect.diff is not None and effect.diff < 0 for effect in against)
     return "yes" if plain and one_colour else "than plain" if plain else "than one colour" if one_colour else "no"
 
 
 def draw(results: CellResults, data: str) -> "Drawing":
+    """Draw accuracy over the steps of the second task, one panel per experiment."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), layout="constrained")
-    for ax, (name, task) in zip(axes, WATCHED.items()):
+    for ax, (name, task) in zip(axes, FOLLOWED.items()):
         for colouring, drawn, style in (
             ("plain", colour("none"), "-"),
             ("one", "#2e8b57", "--"),
@@ -167,7 +163,7 @@ def draw(results: CellResults, data: str) -> "Drawing":
             if not by_seed:
                 continue
             steps = list(next(iter(by_seed.values())))
-            values = [[own[step] for step in steps] for own in by_seed.values() if list(own) == steps]
+            values = [[curve[step] for step in steps] for curve in by_seed.values() if list(curve) == steps]
             band(ax, steps, values, drawn, LABELS[colouring], style)
         ax.set(title=TITLES[name], xlabel="steps of task 2")
         ax.legend(frameon=False, loc="lower right" if name == "a" else "lower left", fontsize=8)
@@ -176,6 +172,7 @@ def draw(results: CellResults, data: str) -> "Drawing":
 
 
 def show(results: CellResults) -> list[Output]:
+    """Return a table and a figure per stream."""
     outputs: list[Output] = []
     for data in results.scope.data:
         title = f"Accuracy while the second task is learned, ER on {data}: mean and standard error over seeds"

@@ -1,4 +1,4 @@
-"""What the features of a trained learner say, for those who look into one after the fact."""
+"""The features of a trained learner, read back from its last checkpoint."""
 
 from pathlib import Path
 
@@ -20,23 +20,26 @@ WITH, WITHOUT = "biased", "removed"  # test sets that show the same images with 
 
 
 def load_seed_with_stream(config: Config, run: Path, seed: int) -> tuple[Stream, Learner]:
-    """A seed's stream and its learner as of the last checkpoint."""
+    """Return a seed's stream and its learner as of the last checkpoint; raise BadRequest if it has none."""
     return build_stream(config, seed), restore(SeedPlace(config, run, seed), config.options.device).learner
 
 
 def features(learner: Learner, source: Source, rows: torch.Tensor) -> Numbers:
-    """N, d: what the head sees of some images, as when it predicts."""
-    results = []
+    """Return what the head sees of some images when it predicts (N, D)."""
+    parts = []
     with evaluating(learner.model):
         for part in rows.split(chunk(learner)):
             first = learner.model.stem(learner.normalise(source[part].x.to(learner.device)))
             given = learner.given(learner.model, first, {})
-            results.append(learner.model.trunk(first, *given).pooled.double().cpu())
-    return torch.cat(results).numpy()
+            parts.append(learner.model.trunk(first, *given).pooled.double().cpu())
+    return torch.cat(parts).numpy()
 
 
 def head(learner: Learner, width: int, classes: torch.Tensor) -> Head:
-    """The learner's last layer, of some classes, asked feature by feature: every backbone's is linear."""
+    """Return the learner's last layer for some classes, found by giving it one feature at a time.
+
+    This works for every backbone, because the last layer of each is linear.
+    """
     basis = torch.cat([torch.zeros(1, width), torch.eye(width)]).to(learner.device)
     with evaluating(learner.model):
         bias, *columns = learner.model.head(Features(basis, basis)).double().cpu()[:, classes].numpy()
@@ -44,7 +47,10 @@ def head(learner: Learner, width: int, classes: torch.Tensor) -> Head:
 
 
 def features_of(learner: Learner, stream: Stream) -> FeatureStatistics:
-    """The learner's features on its first test set: on classes it was taught, and on those that its tasks leave out."""
+    """Return the statistics of the features on the first test set: classes the learner was taught, and all others.
+
+    Raise BadRequest if its tasks leave no class out.
+    """
     test = stream.tests.get(WITH) or next(iter(stream.tests.values()))
     classes = torch.tensor([label for task in stream.tasks for label in task])
     known = torch.isin(test.y, classes)
@@ -53,6 +59,6 @@ def features_of(learner: Learner, stream: Stream) -> FeatureStatistics:
     rows = known.nonzero()[:, 0]
     seen, unseen = (features(learner, test, chosen) for chosen in (rows, (~known).nonzero()[:, 0]))
     plain = features(learner, stream.tests[WITHOUT], rows) if {WITH, WITHOUT} <= stream.tests.keys() else None
-    labels = (test.y[rows][:, None] == classes).int().argmax(1).numpy()  # among the classes taught
+    labels = (test.y[rows][:, None] == classes).int().argmax(1).numpy()  # places among the classes taught
     current = torch.isin(classes, torch.tensor(stream.tasks[-1])).numpy()
     return feature_statistics(seen, labels, unseen, head(learner, seen.shape[1], classes), current, plain)

@@ -1,9 +1,8 @@
-"""Section 3: which features of a trained learner are shortcuts by definitions 1 and 2, and do they do what Eq. 3 and
-property 2 say?
+"""Section 3: features that are shortcuts by definitions 1 and 2, checked against Eq. 3 and property 2.
 
 The learner stops in the middle of its stream: its tasks are a `--split` that leaves classes out, which are then the
-unseen data. A feature is a unit of the vector that the head sees, as in the paper (f: X -> R^d before g = w z). Its
-definitions have two thresholds of which it gives no values, so they are varied over a range.
+unseen data. A feature is a unit of the vector that the head sees, as in the paper (f: X -> R^d before g = w z). The
+paper's definitions have two thresholds without values, so both are varied over a range.
 """
 
 import itertools
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 SPLIT = "0,1/2,3/4,5"  # the classes taught; all others are unseen
-RHO, EPSILON = 1.0, 0.75  # of the table; in units of the mean feature's activation on seen data
-TRIED = (0.5, 0.75, 1.0)  # of each threshold, in the second table
-RANGE = tuple(np.arange(0.25, 1.51, 0.125).tolist())  # of the figure, one of the two at a time
+RHO, EPSILON = 1.0, 0.75  # of the first table; in units of the mean feature's activation on seen data
+THRESHOLDS = (0.5, 0.75, 1.0)  # values of each, in the second table
+RANGE = tuple(np.arange(0.25, 1.51, 0.125).tolist())  # values in the figure, one threshold varied at a time
 NAMES = {
     "active": "features that are active on seen data, % of all",
     "shortcuts": "of these, shortcuts (definition 1), %",
@@ -60,64 +59,67 @@ MEANING = (
 
 
 def cell(data: str, debias: str) -> CellOptions:
+    """Return the options of ER's cell in one arm."""
     return {"data": data, "method": "er", "debias": debias, "split": SPLIT}
 
 
 def study(scope: Scope) -> list[Grid]:
+    """Return the study of ER with and without DropTop."""
     return [cell(data, arm) for data in scope.data for arm in ARMS]
 
 
-def key(results: CellResults, own: CellOptions, seed: int) -> str:
-    return f"{results.run(own).name} seed {seed}"
+def key(results: CellResults, options: CellOptions, seed: int) -> str:
+    """Return the name under which a seed's features are kept."""
+    return f"{results.run_folder(options).name} seed {seed}"
 
 
-def measure(results: CellResults, notes: Measurements) -> None:
-    """Portrays the features of every seed's last checkpoint."""
+def measure(results: CellResults, measurements: Measurements) -> None:
+    """Measure the features of every seed's last checkpoint."""
     for data in results.scope.data:
         for arm in ARMS:
-            own = cell(data, arm)
-            for seed in results.of(own):
-                notes.once(key(results, own, seed), partial(measured_features, results, own, seed))
+            options = cell(data, arm)
+            for seed in results.by_seed(options):
+                measurements.once(key(results, options, seed), partial(measured_features, results, options, seed))
 
 
-def measured_features(results: CellResults, own: CellOptions, seed: int) -> dict[str, Any]:
-    stream, learner = load_seed_with_stream(results.scope.config(own), results.run(own), seed)
+def measured_features(results: CellResults, options: CellOptions, seed: int) -> dict[str, Any]:
+    """Return the feature statistics of a seed's last checkpoint, as JSON holds them."""
+    stream, learner = load_seed_with_stream(results.scope.config(options), results.run_folder(options), seed)
     values = asdict(features_of(learner, stream))
-    return {name: kept(value) for name, value in values.items()}
+    return {name: to_json(value) for name, value in values.items()}
 
 
-def kept(value: Any) -> Any:
-    """As JSON has it: six digits are plenty, and a feature that says nothing has none."""
+def to_json(value: Any) -> Any:
+    """Return an array as a list of numbers with six digits, null for NaN; other values unchanged."""
     if not isinstance(value, np.ndarray):
         return value
     return [None if np.isnan(number) else float(f"{number:.6g}") for number in value]
 
 
 def statistics_by_seed(results: CellResults, data: str, arm: str) -> dict[int, FeatureStatistics]:
-    """By seed, as they were noted."""
-    own = cell(data, arm)
-    noted = {
-        seed: results.notes[key(results, own, seed)]
-        for seed in results.of(own)
-        if key(results, own, seed) in results.notes
-    }
-    return {seed: read(values) for seed, values in noted.items()}
+    """Return the feature statistics of the seeds that were measured."""
+    options = cell(data, arm)
+    keys = {seed: key(results, options, seed) for seed in results.by_seed(options)}
+    return {seed: from_json(results.measurements[name]) for seed, name in keys.items() if name in results.measurements}
 
 
-def read(noted: dict[str, Any]) -> FeatureStatistics:
+def from_json(values: dict[str, Any]) -> FeatureStatistics:
+    """Return the statistics that `measured_features` gave."""
     arrays: dict[str, Any] = {
-        name: np.array(value, dtype=float) if isinstance(value, list) else value for name, value in noted.items()
+        name: np.array(value, dtype=float) if isinstance(value, list) else value for name, value in values.items()
     }
     return FeatureStatistics(**arrays)
 
 
 def series(by_seed: dict[int, FeatureStatistics], figure: str, rho: float = RHO, epsilon: float = EPSILON) -> Series:
-    values = {seed: figures(own, rho, epsilon).get(figure) for seed, own in by_seed.items()}
+    """Return one figure at two thresholds by seed, without seeds that have none; "times as active" in percent."""
+    values = {seed: figures(statistics, rho, epsilon).get(figure) for seed, statistics in by_seed.items()}
     scale = 100 if figure == "times as active" else 1
     return {seed: scale * value for seed, value in values.items() if value is not None}
 
 
 def table(results: CellResults, data: str) -> Table:
+    """Return every figure of both arms at RHO and EPSILON."""
     arms = {arm: statistics_by_seed(results, data, arm) for arm in ARMS}
     rows: list[list[Value]] = []
     for figure, name in NAMES.items():
@@ -135,15 +137,13 @@ def table(results: CellResults, data: str) -> Table:
 
 
 def thresholds(results: CellResults, data: str) -> Table:
-    """Do shortcuts differ from non-shortcuts as Eq. 3 and property 2 say, whatever the thresholds?"""
-    known = series(
-        statistics_by_seed(results, data, "none"), "response, shortcuts"
-    )  # can the true shortcut be taken away?
-    panels = {"votes": "property 2: votes", **({"response": "true shortcut: response"} if known else {})}
+    """Return how shortcuts differ from non-shortcuts (Eq. 3 and property 2) at several thresholds."""
+    responses = series(statistics_by_seed(results, data, "none"), "response, shortcuts")  # empty if not measured
+    panels = {"votes": "property 2: votes", **({"response": "true shortcut: response"} if responses else {})}
     rows: list[list[Value]] = []
     for arm, name in ARMS.items():
         by_seed = statistics_by_seed(results, data, arm)
-        for rho, epsilon in itertools.product(TRIED, TRIED):
+        for rho, epsilon in itertools.product(THRESHOLDS, THRESHOLDS):
             activation = series(by_seed, "times as active", rho, epsilon)
             gaps = [
                 difference(
@@ -180,14 +180,14 @@ def thresholds(results: CellResults, data: str) -> Table:
 
 
 def draw(results: CellResults, data: str) -> "Drawing":
-    """Every panel over epsilon and, below, over rho; solid lines are of shortcuts, dashed ones of non-shortcuts."""
+    """Draw every panel over epsilon and, below, over rho; lines are solid for shortcuts, dashed for non-shortcuts."""
     import matplotlib.pyplot as plt
 
     arms = {arm: statistics_by_seed(results, data, arm) for arm in ARMS}
-    there = [name for name in PANELS if name != "response" or series(arms["none"], "response, shortcuts")]
-    figure, axes = plt.subplots(2, len(there), figsize=(3.1 * len(there), 5.4), layout="constrained", sharey="col")
+    panels = [name for name in PANELS if name != "response" or series(arms["none"], "response, shortcuts")]
+    figure, axes = plt.subplots(2, len(panels), figsize=(3.1 * len(panels), 5.4), layout="constrained", sharey="col")
     for row, (threshold, fixed) in zip(axes, (("epsilon", {"rho": RHO}), ("rho", {"epsilon": EPSILON}))):
-        for ax, panel in zip(row, there):
+        for ax, panel in zip(row, panels):
             for arm, by_seed in arms.items():
                 for kind, style in KINDS.items() if panel not in NAMES else ((None, "-"),):
                     name = panel if kind is None else f"{panel}, {kind}"
@@ -198,20 +198,21 @@ def draw(results: CellResults, data: str) -> "Drawing":
                 ax.yaxis.set_major_formatter(lambda value, _: f"{value / 100:g}")
             [(name, value)] = fixed.items()
             ax.set_xlabel(f"{threshold} ({name} = {value:g})")
-    for ax, panel in zip(axes[0], there):
+    for ax, panel in zip(axes[0], panels):
         ax.set_title(PANELS[panel])
-    axes[0][there.index("votes")].legend(frameon=False, fontsize=7)
+    axes[0][panels.index("votes")].legend(frameon=False, fontsize=7)
     return figure
 
 
 def line(ax: "Axes", values: dict[float, Series], colour: str, label: str, style: str) -> None:
-    """A figure over a threshold, where every seed has it."""
+    """Draw a figure over a threshold, at the values where it exists for the most seeds."""
     most = max(map(len, values.values()))
-    places = [place for place, own in values.items() if most and len(own) == most]
+    places = [place for place, series in values.items() if most and len(series) == most]
     band(ax, places, np.array([list(values[place].values()) for place in places]).T, colour, label, style)
 
 
 def show(results: CellResults) -> list[Output]:
+    """Return two tables and a figure per stream that has features of both arms."""
     outputs: list[Output] = []
     for data in results.scope.data:
         if all(statistics_by_seed(results, data, arm) for arm in ARMS):

@@ -12,11 +12,11 @@ import numpy as np
 
 from droptop.paper import quoted
 from droptop.paper.cell_results import CellResults, Series, difference, mean, relative
-from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
+from droptop.paper.claims import same_sets, stand_in_notes, stream_name, suffix, unquoted_note
 from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
 from droptop.paper.recipes.shared import STATISTICS
 from droptop.paper.tables import ITALICS, VERDICT, Column, Difference, Figure, Output, Percent, Table, Value
-from droptop.paper.verdict import gap, word
+from droptop.paper.verdict import gap, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -26,7 +26,8 @@ Tested = Literal["own", "original"]
 NAMES: dict[Kind, str] = {"only_bg": "OnlyBG", "only_fg": "OnlyFG"}
 COLOURS: dict[Kind, str] = {"only_bg": "#b8860b", "only_fg": "#2a6f97"}
 TESTED: dict[Tested, str] = {"own": "tested on images of its own kind", "original": "tested on the original images"}
-# A quick look has no images without an object: a background that tells the class stands for OnlyBG, none for OnlyFG.
+# A quick look has no images without an object: a background that tells the class stands for OnlyBG, and images
+# without a background for OnlyFG.
 BUILT_IN: dict[Kind, CellOptions] = {
     "only_bg": {"data": "fashion-background", "correlation": 1.0},
     "only_fg": {"data": "fashion"},
@@ -53,50 +54,55 @@ BUILT_IN_MEANS = (
 
 
 def cell(scope: Scope, data: str, kind: Kind, method: str = "er") -> CellOptions:
-    """What is trained; ordinary training has one task, of the classes and the samples of all the others'."""
+    """Return the options of a cell; ordinary training (`joint`) has one task with all classes and samples."""
     built_in = data == "fashion-background"
     images = BUILT_IN[kind] if built_in else {"data": f"{data}:{variant(kind)}"}
-    own = {**images, "method": method, "debias": "none"}
+    options = {**images, "method": method, "debias": "none"}
     if method == "joint":
         tasks = 5 if built_in else 4
         if split := scope.options.get("split"):
-            tasks, own["split"] = len(split.split("/")), split.replace("/", ",")
+            tasks, options["split"] = len(split.split("/")), split.replace("/", ",")
         if "limit" in scope.options:
-            own["limit"] = scope.options["limit"] * tasks
-    return own
+            options["limit"] = scope.options["limit"] * tasks
+    return options
 
 
 def variant(kind: Kind) -> str:
+    """Return the name of the images that are trained on, which is also that of their test set."""
     return {"only_bg": "only_bg_t", "only_fg": "only_fg"}[kind]
 
 
 def test_of(data: str, kind: Kind, tested: Tested) -> str:
+    """Return the test set of a stream."""
     if data == "fashion-background":
         return BUILT_IN_TESTS[kind][tested]
     return variant(kind) if tested == "own" else "original"
 
 
 def study(scope: Scope) -> list[Grid]:
+    """Return the study of ER and ordinary training on either kind of images."""
     return [cell(scope, data, kind, method) for data in scope.data for kind in NAMES for method in ("er", "joint")]
 
 
 def series(results: CellResults, data: str, kind: Kind, tested: Tested) -> dict[str, Series]:
-    """Every figure by seed: accuracy after each task, their mean, forgetting, and ordinary training's accuracy."""
-    own, test = cell(results.scope, data, kind), test_of(data, kind, tested)
-    curves = {seed: result["tests"][test]["A"] for seed, result in results.of(own).items() if test in result["tests"]}
+    """Return every figure by seed: accuracy after each task, A_avg, F_last, and the accuracy of ordinary training."""
+    options, test = cell(results.scope, data, kind), test_of(data, kind, tested)
+    by_seed = results.by_seed(options).items()
+    curves = {seed: result["tests"][test]["A"] for seed, result in by_seed if test in result["tests"]}
     after = {
         f"A_{task + 1}": {seed: curve[task] for seed, curve in curves.items()}
         for task in range(max(map(len, curves.values()), default=0))
     }
     return {
         **after,
-        "A_avg": results.series(own, test, "A_avg"),
-        "F_last": results.series(own, test, "F_last"),
+        "A_avg": results.series(options, test, "A_avg"),
+        "F_last": results.series(options, test, "F_last"),
         "ordinary training": results.series(cell(results.scope, data, kind, "joint"), test, "A_last"),
     }
 
 
 def table(results: CellResults, data: str) -> Table:
+    """Return the table of both kinds of images, tested on their own kind and on the originals."""
     rows: list[list[Value]] = []
     quotes = of_paper(data)
     for tested, title in TESTED.items():
@@ -104,18 +110,18 @@ def table(results: CellResults, data: str) -> Table:
         for number, figure in enumerate(background):
             old, new = background[figure], foreground.get(figure, {})
             effect = difference(old, new)
-            said = paper(figure, effect) if quotes and tested == "own" else [None, None, None, ""]
+            *quotation, verdict = paper(figure, effect) if quotes and tested == "own" else [None, None, None, ""]
             rows.append(
                 [
                     title if number == 0 else "",
                     figure,
-                    *said[:3],
+                    *quotation,
                     mean(old),
                     mean(new),
                     effect.n,
                     effect,
                     Percent(relative(old, new, figure)),
-                    said[3],
+                    verdict,
                 ]
             )
     columns = [
@@ -132,11 +138,12 @@ def table(results: CellResults, data: str) -> Table:
         Column("verdict", "verdict"),
     ]
     notes = [MEANING, *([BUILT_IN_MEANS] if data == "fashion-background" else [])]
-    notes += (
-        [ITALICS, VERDICT, QUOTED, *stand_in_notes([data])] if quotes else [unquoted([(data, "original")], OF_PAPER)]
-    )
+    if quotes:
+        notes += [ITALICS, VERDICT, QUOTED, *stand_in_notes([data])]
+    else:
+        notes.append(unquoted_note([(data, "original")], OF_PAPER))
     return Table(
-        f"LoadedLearner on backgrounds alone and on foregrounds alone, {stream_name(data)}",
+        f"Trained on backgrounds alone and on foregrounds alone, {stream_name(data)}",
         columns,
         rows,
         notes,
@@ -145,29 +152,32 @@ def table(results: CellResults, data: str) -> Table:
 
 
 def of_paper(data: str) -> bool:
-    """Are the paper's figures of this stream, or of what it stands in for?"""
-    return about([(data, "original")], OF_PAPER)
+    """Return whether the paper's figures are of this stream, or of the one it stands in for."""
+    return same_sets([(data, "original")], OF_PAPER)
 
 
 def paper(figure: str, effect: Difference) -> list[Value]:
-    """What the paper says of a figure, and how ours goes with it."""
+    """Return the paper's two values of a figure and their gain, and the verdict on ours; empty where it has none."""
     if figure not in IN_PAPER:
         return [None, None, None, ""]
     place = IN_PAPER.index(figure)
     before, after = (quoted.IMPACT[kind][place] for kind in NAMES)
     gained = gap(before, after)
     assert gained is not None
-    return [before, after, Percent(quoted.IMPACT_RELATIVE[place]), word(gained, effect)]
+    return [before, after, Percent(quoted.IMPACT_RELATIVE[place]), judge(gained, effect)]
 
 
 def draw(results: CellResults, data: str) -> "Drawing":
+    """Draw accuracy after each task of both kinds of images, one panel per kind of test set."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
     for ax, (tested, title) in zip(axes, TESTED.items()):
         for kind, name in NAMES.items():
             figures = series(results, data, kind, tested)
-            points = [mean(own) for figure, own in figures.items() if figure.startswith("A_") and figure != "A_avg"]
+            points = [
+                mean(values) for figure, values in figures.items() if figure.startswith("A_") and figure != "A_avg"
+            ]
             tasks = np.arange(1, len(points) + 1)
             ax.errorbar(
                 tasks,
@@ -180,10 +190,10 @@ def draw(results: CellResults, data: str) -> "Drawing":
                 label=f"{name}, here",
             )
             if tested == "own" and of_paper(data) and not results.scope.quick:
-                said = quoted.IMPACT[kind][:4]
+                quotation = quoted.IMPACT[kind][:4]
                 ax.plot(
                     range(1, 5),
-                    [one.mean for one in said],
+                    [value.mean for value in quotation],
                     ":",
                     color=COLOURS[kind],
                     marker="x",
@@ -208,6 +218,7 @@ def draw(results: CellResults, data: str) -> "Drawing":
 
 
 def show(results: CellResults) -> list[Output]:
+    """Return a table and a figure per stream."""
     outputs: list[Output] = []
     for data in results.scope.data:
         title = f"ER on {stream_name(data)} after each task: mean and standard error over seeds"

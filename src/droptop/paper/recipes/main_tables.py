@@ -1,14 +1,14 @@
 """Table 1, Table 2 and that of appendix F (Table 8): every method with and without DropTop.
 
 The unbiased test sets (OnlyFG, Stylized) are the paper's "unbiased setup": tested "after being trained on Split
-ImageNet-9", so they are test sets of that stream and cost no run of their own.
+ImageNet-9". So they are test sets of that stream and cost no run of their own.
 """
 
 from collections.abc import Callable
 
 from droptop.paper import quoted
 from droptop.paper.cell_results import CellResults
-from droptop.paper.claims import BIASED, UNBIASED, claims
+from droptop.paper.claims import BIASED, UNBIASED, claims_table
 from droptop.paper.recipe import Grid, Recipe, Scope
 from droptop.paper.tables import Output
 
@@ -17,13 +17,15 @@ PROMPTS = ("l2p", "dualprompt")
 
 
 def both_arms(scope: Scope) -> list[Grid]:
+    """Return the study of every method with and without DropTop."""
     return [{"data": scope.data, "method": scope.methods, "debias": ["none", "droptop"]}]
 
 
-def shown(
+def show_claims(
     title: str, sets: tuple[tuple[str, str], ...], figures: tuple[str, ...] = ("A_avg", "F_last")
 ) -> Callable[[CellResults], list[Output]]:
-    return lambda results: [claims(results, title, sets, figures)]
+    """Return the `show` of a recipe that is one table of claims."""
+    return lambda results: [claims_table(results, title, sets, figures)]
 
 
 RECIPES = (
@@ -31,7 +33,7 @@ RECIPES = (
         "table1",
         "Table 1",
         "five replay methods with and without DropTop, on biased and unbiased test sets",
-        shown("Average accuracy and forgetting of replay methods", (*BIASED, *UNBIASED)),
+        show_claims("Average accuracy and forgetting of replay methods", (*BIASED, *UNBIASED)),
         both_arms,
         methods=REPLAY,
         data=("split-cifar100", "split-cifar10", "split-imagenet9"),
@@ -41,7 +43,7 @@ RECIPES = (
         "table2",
         "Table 2",
         "prompt learners on a pretrained ViT with and without DropTop, ImageNet-9",
-        shown("Prompt learners on ImageNet-9", (quoted.IMAGENET_9, *quoted.UNBIASED)),
+        show_claims("Prompt learners on ImageNet-9", (quoted.IMAGENET_9, *quoted.UNBIASED)),
         both_arms,
         methods=PROMPTS,
         data=("split-imagenet9",),
@@ -51,7 +53,7 @@ RECIPES = (
         "table-f",
         "Table 8",
         "prompt learners on a pretrained ViT with and without DropTop, CIFAR",
-        shown("Prompt learners on CIFAR", (quoted.CIFAR_100, quoted.CIFAR_10), ("A_last", "A_avg", "F_last")),
+        show_claims("Prompt learners on CIFAR", (quoted.CIFAR_100, quoted.CIFAR_10), ("A_last", "A_avg", "F_last")),
         both_arms,
         methods=PROMPTS,
         data=("split-cifar100", "split-cifar10"),

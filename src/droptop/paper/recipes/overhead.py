@@ -1,11 +1,11 @@
 """Table 7 (appendix E): time and memory of ER with and without DropTop (overhead).
 
-Every round times both arms in turn, each in a process of its own, in the middle of a stream (the memory is full); a
-difference is one of rounds, so that whatever else the machine does meets both. The paper's "13.62%" is 6.71 of 49.26
-minutes, a share of the time *with* DropTop; of ER's own 42.55 it is 15.8%. The table gives both.
+Every round times all arms in turn, each in its own process, in the middle of a stream (the memory is full).
+Differences are paired by round, so that whatever else the machine does affects both arms. The paper's "13.62%" is 6.71
+of 49.26 minutes, a share of the time *with* DropTop; of ER's own 42.55 minutes it is 15.8%. The table gives both.
 
-Our default probe runs over the whole memory; the paper's count of (p + 1) / p forward passes a step implies that
-it runs over a batch, which `--probe` can do: a row of its own.
+Our default probe runs over the whole memory. The paper's count of (p + 1) / p forward passes per step implies a probe
+of one batch, which is the option `--probe`; the table has a row for each.
 """
 
 import resource
@@ -19,7 +19,7 @@ from typing import Any
 
 from droptop.paper import quoted
 from droptop.paper.cell_results import CellResults, Series, difference, mean
-from droptop.paper.claims import about, stand_in_notes, stream_name, suffix, unquoted
+from droptop.paper.claims import same_sets, stand_in_notes, stream_name, suffix, unquoted_note
 from droptop.paper.measurements import Measurements
 from droptop.paper.recipe import Recipe
 from droptop.paper.tables import Column, Output, Percent, Table, Value
@@ -46,38 +46,42 @@ STEPS, QUICK_STEPS = 60, 12
 
 
 def config(results: CellResults, data: str, arm: str) -> Config:
+    """Return the configuration of ER on a stream in one arm."""
     return results.scope.config({"data": data, "method": "er", **ARMS[arm]})
 
 
 def key(results: CellResults, data: str, arm: str, number: int) -> str:
-    """Says all that a time depends on."""
+    """Return the name of a measurement, which says all that a time depends on."""
     return f"{config(results, data, arm).fingerprint()[:10]} {data}, {arm}, {steps(results)} steps, round {number + 1}"
 
 
 def rounds(results: CellResults) -> range:
+    """Return the numbers of the rounds."""
     return range(QUICK_ROUNDS if results.scope.quick else ROUNDS)
 
 
 def steps(results: CellResults) -> int:
+    """Return how many steps are timed per round and arm."""
     return QUICK_STEPS if results.scope.quick else STEPS
 
 
-def measure(results: CellResults, notes: Measurements) -> None:
-    """Times whatever was not timed yet."""
+def measure(results: CellResults, measurements: Measurements) -> None:
+    """Time every arm in every round that was not timed before."""
     for data in results.scope.data:
         for number in rounds(results):
             for arm in ARMS:
-                notes.once(key(results, data, arm, number), partial(alone, config(results, data, arm), steps(results)))
+                cost = partial(cost_in_own_process, config(results, data, arm), steps(results))
+                measurements.once(key(results, data, arm, number), cost)
 
 
-def alone(config: Config, steps: int) -> dict[str, float]:
-    """Milliseconds a step and MiB, of a process that does nothing else."""
+def cost_in_own_process(config: Config, steps: int) -> dict[str, float]:
+    """Return milliseconds per step and MiB, measured in a process that does nothing else."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(cost, config, steps).result()
 
 
 def cost(config: Config, steps: int) -> dict[str, float]:
-    """Milliseconds a step and MiB, measured in this process: of the GPU, else of the process while it steps."""
+    """Return milliseconds per step and MiB, measured in this process: memory of the GPU, else of the process."""
     import torch
 
     from droptop.bench.runner import Engine
@@ -88,60 +92,63 @@ def cost(config: Config, steps: int) -> dict[str, float]:
     prepare(config.options.device, deterministic=False)
     engine: Engine = "graphs" if config.options.device == "cuda" and config.options.graphs else "eager"
     measured = [(row, peak_mib()) for row in race(config, engine, [1, 1], steps)]
-    row, peak = measured[-1]  # the same seed again, when all that it needs is there
+    row, peak = measured[-1]  # the second time, when everything is loaded and compiled
     return {"ms": row["ms"], "mib": peak if row["memory_mib"] is None else row["memory_mib"]}
 
 
 def peak_mib() -> float:
-    """The most that this process took since it was last asked; where the system cannot count anew, since it began."""
+    """Return the most memory that this process took since the last call, or since it began if only that is known."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-    with suppress(OSError):  # Linux: what was taken by this process alone, and from here on
+    with suppress(OSError):  # Linux counts this process alone, and starts again at clear_refs
         [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
         peak = int(line.split()[1]) / 2**10
         Path("/proc/self/clear_refs").write_text("5")
     return peak
 
 
-# -- Shown ------------------------------------------------------------------------------------------------------------
+# -- The table --------------------------------------------------------------------------------------------------------
 
 
 def added(plain: float | None, debiased: float | None) -> tuple[Percent, Percent]:
-    """What is added, in percent of the plain figure and, as the paper has it, of the debiased one."""
+    """Return what is added, in percent of the plain figure and, as in the paper, of the debiased one."""
     if not plain or not debiased:
         return Percent(None), Percent(None)
     return Percent(100 * (debiased - plain) / plain), Percent(100 * (debiased - plain) / debiased)
 
 
 def series(results: CellResults, data: str, arm: str, unit: str) -> Series:
+    """Return the costs of an arm by round, as far as they were measured."""
     keys = {number: key(results, data, arm, number) for number in rounds(results)}
-    return {number: results.notes[name][unit] for number, name in keys.items() if name in results.notes}
+    costs = results.measurements
+    return {number: costs[name][unit] for number, name in keys.items() if name in costs}
 
 
 def table(results: CellResults, data: str) -> Table:
+    """Return memory and time of every arm, and what they add to ER's."""
     rows: list[list[Value]] = []
     used, of_paper = [(data, "original")], [quoted.IMAGENET_9]  # of which only the stream counts
-    quotes = about(used, of_paper)
+    quotes = same_sets(used, of_paper)
     for place, (unit, title) in enumerate({"mib": "memory", "ms": "time"}.items()):
-        costs = quoted.OVERHEAD["none"][place], quoted.OVERHEAD["droptop"][place]
-        word = ("GB", "minutes")[place]
+        quoted_costs = quoted.OVERHEAD["none"][place], quoted.OVERHEAD["droptop"][place]
+        paper_unit = ("GB", "minutes")[place]
         plain = series(results, data, PLAIN, unit)
         for arm in ARMS:
-            own = series(results, data, arm, unit)
-            shares: tuple[Value, Value] = (None, None) if arm == PLAIN else added(mean(plain).mean, mean(own).mean)
-            said: list[Value] = ["", None, None]
+            costs = series(results, data, arm, unit)
+            shares: tuple[Value, Value] = (None, None) if arm == PLAIN else added(mean(plain).mean, mean(costs).mean)
+            quotation: list[Value] = ["", None, None]
             if quotes and arm == PLAIN:
-                said = [f"{costs[0]} {word}", None, None]
+                quotation = [f"{quoted_costs[0]} {paper_unit}", None, None]
             elif quotes and arm == BATCH:
-                said = [f"{costs[1]} {word}", *added(*costs)]
+                quotation = [f"{quoted_costs[1]} {paper_unit}", *added(*quoted_costs)]
             rows.append(
                 [
                     f"{title} ({'MiB' if unit == 'mib' else 'ms a step'})" if arm == PLAIN else "",
                     arm,
-                    *said,
-                    mean(own),
+                    *quotation,
+                    mean(costs),
                     *shares,
-                    len(own),
-                    None if arm == PLAIN else difference(plain, own),
+                    len(costs),
+                    None if arm == PLAIN else difference(plain, costs),
                 ]
             )
     columns = [
@@ -160,12 +167,13 @@ def table(results: CellResults, data: str) -> Table:
     memory = "the GPU's" if options.device == "cuda" else "the most that the process takes, libraries and data included"
     notes = [
         f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
-        *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted(used, of_paper)]),
+        *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted_note(used, of_paper)]),
     ]
     return Table(f"What DropTop costs, ER on {stream_name(data)}", columns, rows, notes, suffix(results, data))
 
 
 def show(results: CellResults) -> list[Output]:
+    """Return one table per stream."""
     return [table(results, data) for data in results.scope.data]
 
 

@@ -1,10 +1,12 @@
-"""Why does a claim not reproduce? Every reading of the paper in which a reasonable person could choose otherwise is
-varied, one at a time, for both arms: which of them moves accuracy, forgetting, and what DropTop changes?
+"""Readings of the paper, to find out why a claim does not reproduce; this is not a table of the paper.
 
-Not a table of the paper's. ER; of the other replay methods joint against separate forward passes, and no augmentation,
-without which ER forgets as much as they do in the paper. Of MIR and GSS the code that the paper follows (Shim et al.,
-2021) also adds the mean losses of both passes, where ours is one mean over all rows: with as many of either and plain
-SGD, that is twice the learning rate.
+Every reading in which a reasonable person could choose otherwise is varied, one at a time, for both arms. The table
+shows how far it moves accuracy, forgetting, and what DropTop changes.
+
+All readings are varied for ER. For the other replay methods there are two: separate forward passes instead of a joint
+one, and no augmentation, without which ER forgets as much as they do in the paper. The code that the paper follows for
+MIR and GSS (Shim et al., 2021) also adds the mean losses of both passes, where ours is one mean over all rows: with as
+many rows from each and plain SGD, that is twice the learning rate.
 """
 
 from functools import partial
@@ -29,7 +31,7 @@ DEFAULT, SEPARATE, ADDED, BARE = (
     "separate forward passes, lr 0.2",
     "no augmentation",
 )
-# By name, options of both arms (the arm without DropTop has none of the layer's, and is then the default's own).
+# By name, options of both arms. Those of the debiasing layer change nothing in the arm without DropTop.
 READINGS: dict[str, CellOptions] = {
     DEFAULT: {},
     SEPARATE: {"replay_forward": "separate"},
@@ -53,8 +55,8 @@ READINGS: dict[str, CellOptions] = {
 QUICK = (DEFAULT, SEPARATE, "attention by running statistics", "rounding to the nearest", "lr 0.03")
 
 
-def own_readings(scope: Scope, method: str) -> dict[str, CellOptions]:
-    """What is varied of a method."""
+def readings_of(scope: Scope, method: str) -> dict[str, CellOptions]:
+    """Return the readings that are varied for a method."""
     if method == "er":
         names = QUICK if scope.quick else tuple(READINGS)
     else:
@@ -63,28 +65,32 @@ def own_readings(scope: Scope, method: str) -> dict[str, CellOptions]:
 
 
 def rows_of(results: CellResults, data: str) -> dict[str, tuple[CellOptions, CellOptions]]:
-    """Every row's cell, but for its arm, and that of the default it is held against; a reading that is a stream's
-    default anyway has no row of its own."""
+    """Return by row the options of its cells and those of the default it is compared with, both without the arm.
+
+    A reading that is the stream's default has no row.
+    """
     scope, rows = results.scope, {}
     for method in scope.methods:
         base: CellOptions = {"data": data, "method": method}
-        usual = {scope.config(base | {"debias": arm}).fingerprint() for arm in ARMS}
-        for name, cell in own_readings(scope, method).items():
-            same = {scope.config(base | cell | {"debias": arm}).fingerprint() for arm in ARMS} == usual
+        defaults = {scope.config(base | {"debias": arm}).fingerprint() for arm in ARMS}
+        for name, cell in readings_of(scope, method).items():
+            same = {scope.config(base | cell | {"debias": arm}).fingerprint() for arm in ARMS} == defaults
             if name == DEFAULT or not same:
                 rows[name if len(scope.methods) == 1 else f"{METHODS[method]}, {name}"] = (base | cell, base)
     return rows
 
 
 def study(scope: Scope) -> list[Grid]:
+    """Return the study of every reading in both arms."""
     return [
         {"data": scope.data, "method": method, "debias": ARMS} | cell
         for method in scope.methods
-        for cell in own_readings(scope, method).values()
+        for cell in readings_of(scope, method).values()
     ]
 
 
 def show(results: CellResults) -> list[Output]:
+    """Return one table and one figure of all test sets."""
     rows: list[list[Value]] = []
     for data, test in shown_sets(results):
         for number, (name, (cell, base)) in enumerate(rows_of(results, data).items()):
@@ -95,7 +101,7 @@ def show(results: CellResults) -> list[Output]:
                         set_name(data, test) if number == 0 and figure == FIGURES[0] else "",
                         name if figure == FIGURES[0] else "",
                         figure,
-                        *(said(cell, test, figure) if cell == base else (None, None)),
+                        *(quotation(cell, test, figure) if cell == base else (None, None)),
                         plain,
                         debiased,
                         effect.n,
@@ -135,8 +141,8 @@ def show(results: CellResults) -> list[Output]:
     ]
 
 
-def said(cell: CellOptions, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
-    """Both arms as the paper has them."""
+def quotation(cell: CellOptions, test: str, figure: str) -> tuple[Mean | None, Mean | None]:
+    """Return the paper's values of both arms, None where it has none."""
     where = place(cell["data"], test, figure)
     return quoted.figure(cell["method"], "none", where), quoted.figure(cell["method"], "droptop", where)
 
@@ -144,13 +150,16 @@ def said(cell: CellOptions, test: str, figure: str) -> tuple[Mean | None, Mean |
 def measured(
     results: CellResults, cell: CellOptions, base: CellOptions, test: str, figure: str
 ) -> tuple[Mean, Mean, Difference, list[Difference | None]]:
-    """Both arms, what DropTop changes, and by how much the reading moves each arm from the default: None where it is
-    the same run."""
+    """Return both arms, what DropTop changes, and how far the reading moves each arm from the default.
+
+    The latter is None where the arm is the same run with the reading and without.
+    """
     plain, debiased = paired(*(results.series(cell | {"debias": arm}, test, figure) for arm in ARMS))
     moved: list[Difference | None] = []
-    for arm, own in zip(ARMS, (plain, debiased)):
-        same = results.run(cell | {"debias": arm}) == results.run(base | {"debias": arm})
-        moved.append(None if same else difference(results.series(base | {"debias": arm}, test, figure), own))
+    for arm, series in zip(ARMS, (plain, debiased)):
+        default = base | {"debias": arm}
+        same = results.run_folder(cell | {"debias": arm}) == results.run_folder(default)
+        moved.append(None if same else difference(results.series(default, test, figure), series))
     return mean(plain), mean(debiased), difference(plain, debiased), moved
 
 
@@ -158,7 +167,7 @@ def measured(
 
 
 def dots(results: CellResults) -> "Drawing":
-    """A block a test set, a line a reading; for each figure both arms, and beside them their difference."""
+    """Draw one block per test set, one line per reading: both arms, and beside them their difference."""
     import matplotlib.pyplot as plt
 
     every = {(data, test): rows_of(results, data) for data, test in shown_sets(results)}
@@ -169,9 +178,9 @@ def dots(results: CellResults) -> "Drawing":
         for figure_name, (arms, gain) in zip(FIGURES, (line[:2], line[2:])):
             for y, (cell, base) in enumerate(rows.values()):
                 plain, debiased, effect, _ = measured(results, cell, base, test, figure_name)
-                mark(arms, gain, y, (plain, debiased), effect)
+                draw_measured(arms, gain, y, (plain, debiased), effect)
                 if not results.scope.quick:
-                    quote(arms, gain, y, said(cell, test, figure_name))
+                    draw_quotation(arms, gain, y, quotation(cell, test, figure_name))
             arms.set_xlabel(f"{figure_name} (%)")
             gain.set_xlabel(f"{figure_name}: DropTop minus none")
             gain.axvline(0, color="black", linewidth=0.8)
@@ -186,19 +195,17 @@ def dots(results: CellResults) -> "Drawing":
     return figure
 
 
-def mark(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: Difference) -> None:
-    """One line: two dots with standard errors, and a dot with an interval, filled where it excludes 0."""
+def draw_measured(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: Difference) -> None:
+    """Draw two dots with standard errors, and a dot with its interval, filled where it excludes 0."""
     from droptop.figures.style import DEBIASED, PLAIN
 
-    for one, colour, label, offset in zip(means, (PLAIN, DEBIASED), ("none", "DropTop"), (-0.12, 0.12)):
-        if one.mean is not None:
-            arms.errorbar(one.mean, y + offset, xerr=one.error or 0, fmt="o", color=colour, markersize=4, label=label)
+    for arm, colour, label, offset in zip(means, (PLAIN, DEBIASED), ("none", "DropTop"), (-0.12, 0.12)):
+        if arm.mean is not None:
+            arms.errorbar(arm.mean, y + offset, xerr=arm.error or 0, fmt="o", color=colour, markersize=4, label=label)
     if effect.diff is not None:
-        spread = (
-            None
-            if effect.low is None or effect.high is None
-            else [[effect.diff - effect.low], [effect.high - effect.diff]]
-        )
+        spread = None
+        if effect.low is not None and effect.high is not None:
+            spread = [[effect.diff - effect.low], [effect.high - effect.diff]]
         gain.errorbar(
             effect.diff,
             y,
@@ -211,17 +218,19 @@ def mark(arms: "Axes", gain: "Axes", y: int, means: tuple[Mean, Mean], effect: D
         )
 
 
-def quote(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean | None]) -> None:
-    """The paper's figures of the same method, as dashed lines."""
+def draw_quotation(arms: "Axes", gain: "Axes", y: int, figures: tuple[Mean | None, Mean | None]) -> None:
+    """Draw the paper's values of the same method as dashed lines."""
     from droptop.figures.style import DEBIASED, PLAIN
 
-    for ax, one, colour, name in zip(
-        (arms, arms, gain), (*figures, gap(*figures)), (PLAIN, DEBIASED, DEBIASED), ("none", "DropTop", "DropTop")
+    plain, debiased = figures
+    for ax, value, colour, name in (
+        (arms, plain, PLAIN, "none"),
+        (arms, debiased, DEBIASED, "DropTop"),
+        (gain, gap(plain, debiased), DEBIASED, "DropTop"),
     ):
-        if one is not None and one.mean is not None:
-            ax.vlines(
-                one.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1, label=f"{name}: paper (quoted)"
-            )
+        if value is not None and value.mean is not None:
+            label = f"{name}: paper (quoted)"
+            ax.vlines(value.mean, y - 0.5, y + 0.5, color=colour, linestyle="--", linewidth=1, label=label)
 
 
 RECIPES = (

@@ -1,7 +1,7 @@
-"""How much depends on each hyperparameter: appendix D, one of them varied at a time, ER and DER++.
+"""Figure 7 (appendix D): how much depends on each hyperparameter, varied one at a time, ER and DER++.
 
-The paper's figure has no numbers; what it says in words stands in the notes. It does not name the stream either; its
-defaults' figures are those of Split CIFAR-10.
+The paper's figure has no numbers; the notes quote what it says in words. It does not name the stream either, but its
+accuracies with the defaults are those of Split CIFAR-10.
 """
 
 from functools import partial
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 GAMMAS = (2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5)
-# By symbol: the values tried and the options that each stands for.
+# By symbol: the values, and the options that each stands for.
 VARIED: dict[str, dict[float, CellOptions]] = {
     "kappa_0 (%)": {value: {"kappa_0": value} for value in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)},
     "gamma (%)": {value: {"gamma": value, "kappa_0": min(5.0, value)} for value in GAMMAS},
@@ -27,7 +27,7 @@ VARIED: dict[str, dict[float, CellOptions]] = {
     "p": {value: {"period": value} for value in (1, 2, 3, 4, 5)},
 }
 DEFAULTS = {"kappa_0 (%)": 5.0, "gamma (%)": 5.0, "alpha": 0.9, "p": 3}
-SAID = (
+QUOTED = (
     "The paper (appendix D, in words): accuracy is about the same for every kappa_0; it begins to drop beyond "
     "gamma = 7.5%, and at 17.5% nothing is left of the gain; it is as high for every alpha above 0.85, and "
     "for every p from 3."
@@ -35,6 +35,7 @@ SAID = (
 
 
 def study(scope: Scope) -> list[Grid]:
+    """Return the study of the arm without DropTop and of every value of every hyperparameter."""
     base = {"data": scope.data, "method": scope.methods}
     return [
         base | {"debias": "none"},
@@ -43,14 +44,14 @@ def study(scope: Scope) -> list[Grid]:
 
 
 def values_of(symbol: str, scope: Scope) -> dict[float, CellOptions]:
-    """All that are tried; in a quick look the ends and the default."""
+    """Return the values of a hyperparameter; in a quick look the lowest, the default and the highest."""
     cells = VARIED[symbol]
-    return {
-        value: cells[value] for value in cells if not scope.quick or value in (min(cells), DEFAULTS[symbol], max(cells))
-    }
+    quick_values = min(cells), DEFAULTS[symbol], max(cells)
+    return {value: cells[value] for value in cells if not scope.quick or value in quick_values}
 
 
 def show(results: CellResults) -> list[Output]:
+    """Return one table, and a figure per test set."""
     rows: list[list[Value]] = []
     for data, test in shown_sets(results):
         for method in results.scope.methods:
@@ -58,20 +59,14 @@ def show(results: CellResults) -> list[Output]:
             plain = results.series(base | {"debias": "none"}, test, "A_avg")
             rows.append([f"{set_name(data, test)}, {METHODS[method]}", "none", "", mean(plain), len(plain), None, None])
             for symbol, cells in VARIED.items():
-                whole = results.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
+                default = results.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
                 for value, cell in values_of(symbol, results.scope).items():
-                    own = results.series(base | {"debias": "droptop"} | cell, test, "A_avg")
-                    rows.append(
-                        [
-                            "",
-                            symbol,
-                            f"{value:g}",
-                            mean(own),
-                            len(own),
-                            difference(plain, own),
-                            None if value == DEFAULTS[symbol] or not whole else difference(whole, own),
-                        ]
-                    )
+                    series = results.series(base | {"debias": "droptop"} | cell, test, "A_avg")
+                    to_default = None
+                    if value != DEFAULTS[symbol] and default:
+                        to_default = difference(default, series)
+                    figures = mean(series), len(series), difference(plain, series), to_default
+                    rows.append(["", symbol, f"{value:g}", *figures])
     columns = (
         Column("test set, method", "label"),
         Column("varied", "label"),
@@ -85,10 +80,10 @@ def show(results: CellResults) -> list[Output]:
         "Percent, mean ± standard error over n seeds; differences are paired by seed, with 95% intervals and "
         "two-sided p-values, **bold** where p < 0.05 (in the CSV also corrected, p_holm). With gamma, kappa_0 is "
         "min(5, gamma).",
-        *([] if results.scope.quick else [SAID]),
+        *([] if results.scope.quick else [QUOTED]),
         *stand_in_notes(results.scope.data),
     ]
-    figures = [
+    drawings = [
         Figure(
             f"Average accuracy on {set_name(data, test)} as one hyperparameter of DropTop varies (mean and "
             "standard error; dashed: the default; band: without DropTop)",
@@ -97,17 +92,17 @@ def show(results: CellResults) -> list[Output]:
         )
         for data, test in shown_sets(results)
     ]
-    return [Table("Sensitivity to DropTop's hyperparameters", columns, rows, notes), *figures]
+    return [Table("Sensitivity to DropTop's hyperparameters", columns, rows, notes), *drawings]
 
 
 def set_suffix(results: CellResults, data: str, test: str) -> str:
-    """What sets the files of a stream's test sets apart; the first one's have the stream's name."""
-    first = next(own for name, own in shown_sets(results) if name == data)
+    """Return the suffix of the files of a test set; for a stream's first test set it is that of the stream."""
+    first = next(known for name, known in shown_sets(results) if name == data)
     return "-".join(filter(None, (suffix(results, data), "" if test == first else file_name(test))))
 
 
 def panels(results: CellResults, data: str, test: str) -> "Drawing":
-    """A column a hyperparameter, a row a method."""
+    """Draw one column per hyperparameter and one row per method."""
     import matplotlib.pyplot as plt
 
     methods = results.scope.methods
@@ -130,6 +125,7 @@ def panels(results: CellResults, data: str, test: str) -> "Drawing":
 
 
 def panel(ax: "Axes", results: CellResults, base: CellOptions, test: str, symbol: str) -> None:
+    """Draw accuracy over the values of one hyperparameter, the default, and the arm without DropTop."""
     from droptop.figures.style import DEBIASED, PLAIN
 
     plain = mean(results.series(base | {"debias": "none"}, test, "A_avg"))
@@ -141,11 +137,11 @@ def panel(ax: "Axes", results: CellResults, base: CellOptions, test: str, symbol
         value: mean(results.series(base | {"debias": "droptop"} | cell, test, "A_avg"))
         for value, cell in values_of(symbol, results.scope).items()
     }
-    there = {value: one for value, one in means.items() if one.mean is not None}
+    known = {value: accuracy for value, accuracy in means.items() if accuracy.mean is not None}
     ax.errorbar(
-        np.array(list(there)),
-        [one.mean for one in there.values()],  # type: ignore[arg-type]
-        [one.error or 0 for one in there.values()],
+        np.array(list(known)),
+        [accuracy.mean for accuracy in known.values()],  # type: ignore[arg-type]
+        [accuracy.error or 0 for accuracy in known.values()],
         color=DEBIASED,
         marker="o",
         markersize=3.5,

@@ -1,4 +1,4 @@
-"""What several recipes draw and say alike."""
+"""Arms, notes and drawing that several recipes have in common."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ ARMS = {"none": "ER", "droptop": "ER + DropTop"}
 
 
 def colour(arm: str) -> str:
-    """An arm's, as in every other figure."""
+    """Return the colour of an arm, as in every other figure."""
     from droptop.figures.style import DEBIASED, PLAIN
 
     return PLAIN if arm == "none" else DEBIASED
@@ -32,7 +32,7 @@ def band(
     label: str,
     style: str = "-",
 ) -> None:
-    """Mean and standard error of rows of values, a row a seed."""
+    """Draw mean and standard error of rows of values, one row per seed; nothing if there is no row."""
     rows = np.asarray(values, dtype=float)
     if rows.size == 0:
         return
