@@ -14,6 +14,8 @@ from droptop.runs.requests import load
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
+from droptop.report import page
+
 
 def test_the_command_writes_a_file(comparison, tmp_path, capsys, monkeypatch):
     opened = []
@@ -43,6 +45,7 @@ def test_what_cannot_be_reported_is_refused(args, word, capsys, tmp_path, monkey
 
 
 def test_a_missing_extra_is_named(comparison, capsys, monkeypatch):
+    monkeypatch.setattr("droptop.report.page", page)  # put back afterwards, as its modules are
     for name in [name for name in sys.modules if name.startswith("droptop.report.page")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "altair", None)

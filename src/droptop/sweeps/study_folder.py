@@ -101,20 +101,20 @@ class StudyFolder:
         return (times[0] - times[-1]) / (len(times) - 1)
 
     def names(self) -> dict[str, str]:
-        """Return a readable name per run folder: its stream, method and debiasing, and whatever else varies."""
-        first = ("data", "method", "debias")
-        options = {
-            name: {path: json.dumps(value) for path, value in run.options.items()} for name, run in self.runs.items()
-        }
-        every = {path for values in options.values() for path in values} - {*first, *WITHOUT_EFFECT}
-        varied = sorted(path for path in every if len({values.get(path) for values in options.values()}) > 1)
-        return {
-            name: " ".join(
-                [str(run.options[path]) for path in first]
-                + [f"{path.rpartition('.')[2]}={options[name][path]}" for path in varied if path in options[name]]
-            )
-            for name, run in self.runs.items()
-        }
+        """Return a name per run folder: stream, method, debiasing, and what varies among runs alike in these."""
+        alike: dict[str, dict[str, dict[str, str]]] = {}  # options by run folder, by stream, method and debiasing
+        for folder, run in self.runs.items():
+            name = " ".join(str(run.options[path]) for path in ("data", "method", "debias"))
+            options = {path: json.dumps(value) for path, value in run.options.items() if path not in WITHOUT_EFFECT}
+            alike.setdefault(name, {})[folder] = options
+        names = {}
+        for name, by_folder in alike.items():
+            paths = {path for options in by_folder.values() for path in options}
+            varied = sorted(path for path in paths if len({options.get(path) for options in by_folder.values()}) > 1)
+            for folder, options in by_folder.items():
+                values = [f"{path.rpartition('.')[2]}={options[path]}" for path in varied if path in options]
+                names[folder] = " ".join([name, *values])
+        return names
 
     def values(self) -> Iterator[dict[str, Any]]:
         """Yield every figure of every cell that is done, with the cell's options."""
