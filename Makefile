@@ -1,13 +1,14 @@
 # make demo   does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
 # make test   the tests, each with one thread; one more at a time than there are cores, since some only wait.
-# make check  lint and types.
+# make check  lint, format and types.
+# make coverage  which lines and branches the tests reach: a table, and build/coverage.xml. Slower than make test.
 # make docs   the documentation, with warnings as errors, into build/site; and every code block in it is run.
 # make wheel  a wheel into build/wheel, tried in an empty environment.
 
 PYTHON ?= python3
 DEMO := runs/demo
 
-.PHONY: demo test check docs wheel clean
+.PHONY: demo test coverage check docs wheel clean
 
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
@@ -17,8 +18,12 @@ demo: .venv/installed
 test: .venv/installed
 	.venv/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
+coverage: .venv/installed
+	.venv/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal --cov=droptop --cov-report=term --cov-report=xml
+
 check: .venv/installed
 	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
 docs: .venv/documented
