@@ -2,13 +2,14 @@
 # make test      the tests, each with one thread; one more at a time than there are cores, since some only wait.
 # make check     lint, format, types, the import contracts, and whether every table of the evidence is what its data says.
 # make evidence  renders those tables from their data.
+# make coverage  which lines and branches the tests reach: a table, and build/coverage.xml. Slower than make test.
 # make docs      the documentation, with warnings as errors, into build/site; and every code block in it is run.
 # make wheel     a wheel into build/wheel, tried in an empty environment.
 
 PYTHON ?= python3
 DEMO := runs/demo
 
-.PHONY: demo test check evidence docs wheel clean
+.PHONY: demo test coverage check evidence docs wheel clean
 
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
@@ -17,6 +18,9 @@ demo: .venv/installed
 
 test: .venv/installed
 	.venv/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
+
+coverage: .venv/installed
+	.venv/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal --cov=droptop --cov-report=term --cov-report=xml
 
 check: .venv/installed
 	.venv/bin/ruff check .
