@@ -1,4 +1,4 @@
-"""Renders every table of REPRODUCTION.md and docs/evidence from the data in benchmarks/, in place.
+"""Render every table of REPRODUCTION.md and docs/evidence from the data in benchmarks/, in place.
 
     python scripts/evidence.py           writes the pages
     python scripts/evidence.py --check   writes nothing, names what differs from its data, and exits 1
@@ -60,7 +60,7 @@ VIEWS = {
 
 
 def select(rows: list[Row], where: str) -> list[Row]:
-    """Keeps the rows that `COLUMN=VALUE|VALUE; COLUMN=VALUE` names."""
+    """Return the rows that `COLUMN=VALUE|VALUE; COLUMN=VALUE` names."""
     for condition in filter(None, where.split("; ")):
         name, _, values = condition.partition("=")
         rows = [row for row in rows if text(row, name, rows) in values.split("|")]
@@ -70,37 +70,33 @@ def select(rows: list[Row], where: str) -> list[Row]:
 
 
 def text(row: Row, name: str, rows: list[Row]) -> str:
-    """Gives a column's text, empty where only other rows have the column."""
+    """Return the text of a column in a row; "" where only other rows have the column, Problem where none has."""
     if not any(name in other for other in rows):
         raise Problem(f"no column {name!r}; there are {', '.join(rows[0])}")
     return row.get(name) or ""
 
 
 def number(row: Row, name: str, rows: list[Row]) -> float | None:
+    """Return the number of a column in a row; None where it is empty."""
     value = text(row, name, rows).removeprefix("<")
     return float(value) if value else None
 
 
 def cell(template: str, row: Row, rows: list[Row]) -> str:
-    """Fills in a cell's template."""
-    filled = re.sub(r"\{([^{}|]*)\|?([^{}]*)\}", lambda found: form(found[1], found[2], row, rows), template)
+    """Return a cell: its template, filled in from a row."""
+    filled = re.sub(r"\{([^{}|]*)\|?([^{}]*)\}", lambda part: form(part[1], part[2], row, rows), template)
     return filled.strip("; ")
 
 
 def form(name: str, how: str, row: Row, rows: list[Row]) -> str:
-    """Writes one or more columns of a row as the docstring above says."""
+    """Return one or more columns of a row as text, in a form that the docstring above names."""
     if not how:
         return WORDS.get(text(row, name, rows), text(row, name, rows))
     if how == "changed":
-        values = {one: Counter(text(other, one, rows) for other in rows) for one in name.split(", ")}
-        return (
-            ", ".join(
-                f"{one} = {row[one]}"
-                for one, counts in values.items()
-                if row[one] and row[one] != counts.most_common(1)[0][0]
-            )
-            or "as it is"
-        )
+        counts = {column: Counter(text(other, column, rows) for other in rows) for column in name.split(", ")}
+        usual = {column: of_column.most_common(1)[0][0] for column, of_column in counts.items()}
+        changed = [f"{column} = {row[column]}" for column in usual if row[column] and row[column] != usual[column]]
+        return ", ".join(changed) or "as it is"
     if how == "mean":
         if not any(f"{name} mean".strip() in other for other in rows):
             return text(row, name, rows)  # recipes write one empty column where nothing is quoted
@@ -122,7 +118,7 @@ def form(name: str, how: str, row: Row, rows: list[Row]) -> str:
 
 
 def grid(rows: list[Row], by: list[str], columns: list[tuple[str, str]], across: str) -> list[list[str]]:
-    """Lays cells out, headers first; with `across`, rows that agree in the columns of `by` become one."""
+    """Return lines of cells, headers first; with `across`, rows that agree in the columns of `by` become one line."""
     shown = [
         (
             [cell(name if "{" in name else f"{{{name}}}", row, rows) for name in by],
@@ -147,12 +143,13 @@ def grid(rows: list[Row], by: list[str], columns: list[tuple[str, str]], across:
 
 
 def markdown(lines: list[list[str]]) -> str:
+    """Return lines of cells as a Markdown table."""
     rows = [f"| {' | '.join(line)} |" for line in lines]
     return "\n".join([rows[0], "|" + "---|" * len(lines[0]), *rows[1:]])
 
 
 def table(source: str, options: dict[str, str], page: Path, told: set[str]) -> str:
-    """Renders a table and, once a page, how each of its files was made."""
+    """Return a table and, once per page, how each of its files was made; `told` are files that the page has told of."""
     if unknown := set(options) - {"by", "view", "columns", "where", "across"}:
         raise Problem(f"no option {', '.join(sorted(unknown))}")
     if options.get("view", "claims") not in VIEWS:
@@ -168,7 +165,7 @@ def table(source: str, options: dict[str, str], page: Path, told: set[str]) -> s
 
 
 def made(name: str, page: Path) -> str:
-    """Says how a file was made: command, machine, commit, date and seeds."""
+    """Return how a file was made: command, machine, commit, date and seeds."""
     rows = [row for row in read_file("benchmarks/index.csv") if row["file"] == name]
     if not rows:
         raise Problem(f"benchmarks/index.csv does not say how {name} was made")
@@ -184,15 +181,15 @@ def made(name: str, page: Path) -> str:
 
 
 def claims(name: str) -> str:
-    """Renders the paper's claims: what is measured is filled in from the rows that the file names."""
+    """Return a table of the paper's claims; what was measured comes from the rows that the file names."""
     lines = [["claim", "the paper (quoted)", "ours (95% interval), seeds", "verdict", "evidence"]]
     for claim in tomllib.loads((ROOT / name).read_text())["claim"]:
-        found = []
+        measured = []
         for part in claim["ours"]:
             rows = select(read(part["file"]), part["where"])
             if len(rows) != 1:
                 raise Problem(f"{len(rows)} rows of {part['file']} have {part['where']}, not one")
-            found.append(cell(part["cell"], rows[0], rows))
+            measured.append(cell(part["cell"], rows[0], rows))
         page = ROOT / "docs/evidence" / claim["page"]
         if not page.is_file():
             raise Problem(f"no page {claim['page']}")
@@ -200,7 +197,7 @@ def claims(name: str) -> str:
             [
                 claim["claim"],
                 claim["paper"],
-                "; ".join(found + ([claim["note"]] if "note" in claim else [])),
+                "; ".join(measured + ([claim["note"]] if "note" in claim else [])),
                 claim["verdict"],
                 f"[{page.stem}](docs/evidence/{page.name})",
             ]
@@ -209,23 +206,23 @@ def claims(name: str) -> str:
 
 
 def pages(names: list[str], folder: Path) -> str:
-    """Renders a line for each page: its question and its answer."""
+    """Return a table with a line per page: its question and its answer."""
     if missing := {page.name for page in folder.glob("*.md")} - {"index.md", *names}:
         raise Problem(f"{', '.join(sorted(missing))} not named")
     lines = [["question", "answer"]]
     for name in names:
-        found = re.match(r"# (.+)\n\n\*\*(.+?)\*\*", (folder / name).read_text(), re.DOTALL)
-        if not found:
+        match = re.match(r"# ([^\n]+)\n\n\*\*(.+?)\*\*", (folder / name).read_text(), re.DOTALL)
+        if not match:
             raise Problem(f"{name} does not begin with a question and an answer in bold")
-        lines.append([f"[{found[1]}]({name})", " ".join(found[2].split())])
+        lines.append([f"[{match[1]}]({name})", " ".join(match[2].split())])
     return markdown(lines)
 
 
 def render(page: Path) -> Iterator[tuple[str, str, str]]:
-    """Gives each rendered part of a page: what it is, as it stands there, as its data has it."""
+    """Yield each rendered part of a page: its name, its text in the page, and its text by the data."""
     told: set[str] = set()
-    for at, found in enumerate(MARKER.finditer(page.read_text()), 1):
-        _, kind, rest, old, _ = found.groups()
+    for at, marker in enumerate(MARKER.finditer(page.read_text()), 1):
+        _, kind, rest, old, _ = marker.groups()
         source, _, options = rest.partition(" ")
         try:
             new = (
@@ -241,36 +238,36 @@ def render(page: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def anew(page: Path) -> str:
-    """Gives a page's text with every part as its data has it."""
+    """Return a page's text with every part by the data."""
     parts = iter([new for _, _, new in render(page)])
-    return MARKER.sub(lambda found: found[1] + next(parts) + found[5], page.read_text())
+    return MARKER.sub(lambda marker: marker[1] + next(parts) + marker[5], page.read_text())
 
 
 def problems(page: Path) -> list[str]:
-    """Names each part of a page that its data does not give."""
+    """Return what is wrong with a page: parts that differ from the data, markers and tables that do not pair up."""
     parts = list(render(page))
-    found = [f"{what} differs from its data; `make evidence` renders it" for what, old, new in parts if old != new]
+    wrong = [f"{what} differs from its data; `make evidence` renders it" for what, old, new in parts if old != new]
     rest = MARKER.sub("", page.read_text()).splitlines()
-    found += [f"no `<!-- end -->` after {line}" for line in rest if re.match("<!-- (table|claims|pages):", line)]
-    found += ["a table has no marker" for loose, _ in groupby(rest, lambda line: line.startswith("|")) if loose]
+    wrong += [f"no `<!-- end -->` after {line}" for line in rest if re.match("<!-- (table|claims|pages):", line)]
+    wrong += ["a table has no marker" for loose, _ in groupby(rest, lambda line: line.startswith("|")) if loose]
     answer = re.split(r"^##|<!--", page.read_text(), flags=re.MULTILINE)[0]
     rendered = " ".join(new for _, _, new in parts)
-    found += [
+    wrong += [
         f"{figure} in the answer is in no table of the page"
         for figure in re.findall(r"[+-]\d+\.\d\b", answer)
         if figure not in rendered
     ]
-    return [f"{page.relative_to(ROOT)}: {problem}" for problem in found]
+    return [f"{page.relative_to(ROOT)}: {problem}" for problem in wrong]
 
 
 def main(arguments: list[str]) -> int:
-    """Renders every page, or checks it; gives the exit status."""
+    """Render every page, or check it; return the exit status."""
     every = [*sorted((ROOT / "docs/evidence").glob("*.md")), ROOT / "REPRODUCTION.md"]
     try:
         if arguments == ["--check"]:
-            found = [problem for page in every for problem in problems(page)]
-            print("\n".join(found) or f"{len(every)} pages are as their data has them")
-            return bool(found)
+            wrong = [problem for page in every for problem in problems(page)]
+            print("\n".join(wrong) or f"{len(every)} pages are as their data has them")
+            return bool(wrong)
         for page in every:
             page.write_text(anew(page))
     except Problem as problem:

@@ -11,6 +11,7 @@ from droptop.errors import DroptopError
 NAME = ".lock"
 WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
 PATIENCE = 1.0  # seconds to wait before saying so
+POLL = 0.05  # seconds between two attempts
 
 
 class Held(DroptopError):
@@ -25,13 +26,13 @@ def locked(
 
     Calls `waiting` once, after `patience` seconds without the lock.
     """
-    lock = FileLock(path, poll_interval=0.05)
+    lock = FileLock(path)
     try:
-        lock.acquire(timeout=patience if wait is None else min(patience, wait))
+        lock.acquire(patience if wait is None else min(patience, wait), poll_interval=POLL)
     except Timeout:
         waiting()
         try:
-            lock.acquire(timeout=-1 if wait is None else max(wait - patience, 0))
+            lock.acquire(-1 if wait is None else max(wait - patience, 0), poll_interval=POLL)
         except Timeout:
             raise Held(f"{path.parent} is being written by another process") from None
     try:
