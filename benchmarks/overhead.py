@@ -1,8 +1,8 @@
-"""What a sweep costs beside the cells it runs: 10,000 cells that do nothing, on this machine and on Ray.
+"""Measure what a sweep costs besides its cells: 10,000 cells that do nothing, on this machine and on Ray.
 
     python benchmarks/overhead.py 10000 local ray
 
-Prints milliseconds a cell and the driver's memory at the start and at the end.
+Prints milliseconds per cell, and the memory of the driver at the start and at the end.
 """
 
 import json
@@ -16,32 +16,29 @@ from pathlib import Path
 from droptop.sweeps.local import local
 from droptop.sweeps.sweep import Driver, Engine, Pack, sweep
 from droptop.system.files import write_json
-from droptop.system.locks import folder_lock as locked
+from droptop.system.locks import folder_lock
+from droptop.training.observer import Job, Observer
 from droptop.training.seed_run import SeedRun
-from droptop.training.workers import Job
 
 
 class Nothing(SeedRun):
-    """A cell that is done at once."""
+    """Stand for a cell that is done at once."""
 
     def work(self) -> Iterator[None]:
-        with locked(self.folder):
+        """Write a result and end."""
+        with folder_lock(self.folder):
             write_json(self.folder / "result.json", {"classes": [], "tasks": [], "tests": {"clean": {"A_avg": 0.0}}})
         yield
 
 
-class Silent:
-    def start(self, done: int, total: int) -> None: ...
-    def cell(self, *_: object) -> None: ...
-    def note(self, text: str) -> None: ...
-
-
 def memory() -> int:
-    """MiB that this process holds."""
+    """Return the MiB of memory that this process holds."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 2**20
 
 
-def of_nothing(engine: Engine) -> Engine:
+def with_empty_cells(engine: Engine) -> Engine:
+    """Return an engine whose cells do nothing."""
+
     def run(packs: list[Pack], driver: Driver) -> None:
         engine([[Job(job.config, job.run, job.seed, Nothing) for job in pack] for pack in packs], driver)
 
@@ -62,17 +59,13 @@ if __name__ == "__main__":
             else:
                 engine = local
             before, started = memory(), time.perf_counter()
-            counts = sweep(study, Path(place) / "out", of_nothing(engine), Silent())
+            counts = sweep(study, Path(place) / "out", with_empty_cells(engine), Observer())
             seconds = time.perf_counter() - started
-            print(
-                json.dumps(
-                    {
-                        "engine": name,
-                        "cells": counts["done"],
-                        "ms_a_cell": round(1000 * seconds / cells, 2),
-                        "driver_mib_before": before,
-                        "driver_mib_after": memory(),
-                    }
-                ),
-                flush=True,
-            )
+            row = {
+                "engine": name,
+                "cells": counts["done"],
+                "ms_a_cell": round(1000 * seconds / cells, 2),
+                "driver_mib_before": before,
+                "driver_mib_after": memory(),
+            }
+            print(json.dumps(row), flush=True)

@@ -1,8 +1,8 @@
-"""What parts of ER's step cost while many seeds fly, by leaving them out: python benchmarks/parts.py [SEEDS ...]
+"""Measure parts of ER's step with many seeds at once, by leaving them out: python benchmarks/parts.py [SEEDS ...]
 
-Kernels of several seeds run beside one another, so a profile of one seed does not say what a step would gain without
-some of them. Nothing is learned here: only the time counts. ResNet-18 of width 64 on images of CIFAR-10's shape,
-32 + 32, memory 500, bf16, as CUDA graphs; the least of 8 laps.
+Kernels of several seeds run at the same time, so a profile of one seed does not say what a step would gain without
+some of them. Nothing sensible is learned here: only the time counts. ResNet-18 of width 64 on images of CIFAR-10's
+shape, batches of 32 + 32, memory of 500, bf16, as CUDA graphs; the least of 8 laps.
 """
 
 import gc
@@ -29,7 +29,7 @@ DEVICE = "cuda"
 
 
 def kept_in_bf16(*args: object) -> nets.Backbone:
-    """Nothing to cast, and half the bytes for norm and optimiser."""
+    """Return a model with bf16 weights: nothing to cast, and half the bytes for norm and optimiser."""
     model = build(*args)  # type: ignore[arg-type]
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -38,7 +38,7 @@ def kept_in_bf16(*args: object) -> nets.Backbone:
 
 
 def wide_stem(*args: object) -> nets.Backbone:
-    """Images of 8 channels, 5 of them blank, as the matrix units would have them."""
+    """Return a model that pads images to 8 channels, as matrix units prefer them."""
     model = build(*args)  # type: ignore[arg-type]
     conv = model.conv1
     assert isinstance(conv, nn.Conv2d)
@@ -55,6 +55,7 @@ def wide_stem(*args: object) -> nets.Backbone:
 
 
 def added(_: Norm, x: Tensor, add: Tensor | None = None) -> Tensor:
+    """Return the sum alone, in place of BatchNorm and ReLU."""
     return x if add is None else x + add
 
 
@@ -76,32 +77,24 @@ PARTS: dict[str, tuple[Patch, ...]] = {
 
 
 def times(patches: tuple[Patch, ...], counts: list[int]) -> list[float]:
-    config = configure(
-        "fashion-sticker",
-        "er",
-        "none",
-        width=64,
-        stem="3x3",
-        memory=500,
-        augment="crop-flip",
-        device=DEVICE,
-        precision="bf16",
-    )
-    stream, flying, found = build_stream(config, 0), list[Runner](), []
+    """Return milliseconds per step and seed, for each number of seeds at once, with parts patched out."""
+    sizes = {"width": 64, "stem": "3x3", "memory": 500}
+    config = configure("fashion-sticker", "er", "none", augment="crop-flip", device=DEVICE, precision="bf16", **sizes)
+    stream, runners, least = build_stream(config, 0), list[Runner](), []
     with ExitStack() as stack:
-        for entered in patches:
-            stack.enter_context(entered)
+        for part in patches:
+            stack.enter_context(part)
         for count in counts:
-            flying += [Runner(config, stream, seed, "graphs") for seed in range(len(flying), count)]
-            laps = [1000 * lap(flying) / LAP / count for _ in range(10)]
-            found.append(min(laps[2:]))
-    return found
+            runners += [Runner(config, stream, seed, "graphs") for seed in range(len(runners), count)]
+            laps = [1000 * lap(runners) / LAP / count for _ in range(10)]
+            least.append(min(laps[2:]))
+    return least
 
 
 if __name__ == "__main__":
     counts = [int(count) for count in sys.argv[1:]] or [1, 10]
     prepare(DEVICE, deterministic=False)
-    print("ms a step a seed, with " + " and ".join(map(str, counts)) + " seeds in flight")
+    print("ms per step and seed, with " + " and ".join(map(str, counts)) + " seeds at once")
     for name, patches in PARTS.items():
         print(f"{name:30s}" + "".join(f"{time:8.3f}" for time in times(patches, counts)), flush=True)
         gc.collect()

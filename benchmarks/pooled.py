@@ -1,7 +1,7 @@
-"""Two tables of one recipe, whose seeds differ, as one: `python benchmarks/pooled.py A.csv B.csv`.
+"""Pool two tables of one recipe that have different seeds: `python benchmarks/pooled.py A.csv B.csv`.
 
-A table has the mean and the standard error of n seeds, or the mean and the 95% interval of n differences. Either tells
-their sum and their sum of squares, which add up: what is printed is what all seeds together would have given.
+A table has the mean and the standard error of n seeds, or the mean and the 95% interval of n differences. Both
+determine the sum and the sum of squares, which add up: the printed table is that of all seeds together.
 scripts/evidence.py renders such rows too.
 """
 
@@ -16,68 +16,64 @@ Row = dict[str, str]
 
 
 class Sample(NamedTuple):
+    """Hold the size, the mean and the standard deviation of a sample; + pools two of them."""
+
     n: int
     mean: float
-    spread: float  # standard deviation
+    spread: float
 
     def __add__(self, other: "Sample") -> "Sample":  # type: ignore[override]
         n = self.n + other.n
         mean = (self.n * self.mean + other.n * other.mean) / n
-        squares = sum((one.n - 1) * one.spread**2 + one.n * (one.mean - mean) ** 2 for one in (self, other))
+        squares = sum((part.n - 1) * part.spread**2 + part.n * (part.mean - mean) ** 2 for part in (self, other))
         return Sample(n, mean, math.sqrt(squares / (n - 1)))
 
     @property
     def error(self) -> float:
+        """Return the standard error of the mean."""
         return self.spread / math.sqrt(self.n)
 
 
 def arm(row: Row, name: str) -> Sample:
+    """Return the sample of one arm in a row of a table."""
     n = int(row[f"{name}: here n"])
     return Sample(n, float(row[f"{name}: here mean"]), float(row[f"{name}: here error"]) * math.sqrt(n))
 
 
 def effect(row: Row) -> Sample:
+    """Return the sample of the differences in a row of a table."""
     n = int(row["difference: here n"])
     half = (float(row["difference: here high"]) - float(row["difference: here low"])) / 2
     return Sample(n, float(row["difference: here diff"]), half / t.ppf(0.975, n - 1) * math.sqrt(n))
 
 
 def place(row: Row) -> tuple[str, ...]:
-    """Names what a row is about: two rows of one place are pooled."""
+    """Return what a row is about: two rows of one place are pooled."""
     return row["stream, test set"], row["method"], row["figure"]
 
 
 def read(path: str) -> dict[tuple[str, ...], Row]:
+    """Return the rows of a table by place."""
     with open(path, newline="") as file:
         return {place(row): row for row in csv.DictReader(file)}
 
 
-def pool(one: Row, two: Row) -> Row:
-    """Makes one row of two, with the verdict that it then gives; without Holm's correction, which is of one table."""
-    row = one | {"difference: here p_holm": ""}
+def pool(first: Row, second: Row) -> Row:
+    """Return one row for two, with its own verdict; without Holm's correction, which belongs to one table."""
+    row = first | {"difference: here p_holm": ""}
     for name in ("none", "DropTop"):
-        both = arm(one, name) + arm(two, name)
-        row |= {
-            f"{name}: here {part}": str(value)
-            for part, value in {"mean": both.mean, "error": both.error, "n": both.n}.items()
-        }
-    both = effect(one) + effect(two)
+        both = arm(first, name) + arm(second, name)
+        numbers = {"mean": both.mean, "error": both.error, "n": both.n}
+        row |= {f"{name}: here {part}": str(value) for part, value in numbers.items()}
+    both = effect(first) + effect(second)
     half, p = both.error * t.ppf(0.975, both.n - 1), 2 * t.sf(abs(both.mean) / both.error, both.n - 1)
-    row |= {
-        f"difference: here {part}": str(value)
-        for part, value in {
-            "diff": both.mean,
-            "low": both.mean - half,
-            "high": both.mean + half,
-            "p": p,
-            "n": both.n,
-        }.items()
-    }
+    numbers = {"diff": both.mean, "low": both.mean - half, "high": both.mean + half, "p": p, "n": both.n}
+    row |= {f"difference: here {part}": str(value) for part, value in numbers.items()}
     return row | {"n": str(both.n), "verdict": verdict(row) if "verdict" in row else ""}
 
 
 def verdict(row: Row) -> str:
-    """Gives a row's word by the rule of docs/paper.md."""
+    """Return the verdict on a row by the rule of docs/paper.md."""
     before, after = (
         tuple(float(row[f"{name}: paper (quoted) {part}"]) for part in ("mean", "error"))
         for name in ("none", "DropTop")

@@ -1,4 +1,4 @@
-"""What a step of the prompt learners costs with ViT-B/16 at 224 px, against the arithmetic it needs.
+"""Measure a step of the prompt learners with ViT-B/16 at 224 px, against the arithmetic it needs.
 
     python benchmarks/vit.py [--out FILE.json] [--seeds 1,2] [--small]
 
@@ -34,14 +34,14 @@ SMALL = {"patch": 16, "width": 64, "depth": 6, "input_size": 32}
 
 
 def peak(device: str) -> float:
-    """Operations a second of a large product in bfloat16."""
+    """Return the operations per second of a large product in bfloat16."""
     side, times = (8192, 20) if device == "cuda" else (512, 2)
     a, b = (torch.randn(side, side, device=device, dtype=torch.bfloat16) for _ in range(2))
     return 2 * side**3 / seconds(lambda: a @ b, device, times)
 
 
 def seconds(work: Callable[[], Any], device: str, times: int) -> float:
-    """Best of three means."""
+    """Return the seconds per call of some work: the best of three means."""
 
     def once() -> float:
         wait(device)
@@ -56,17 +56,19 @@ def seconds(work: Callable[[], Any], device: str, times: int) -> float:
 
 
 def wait(device: str) -> None:
+    """Wait for all that a GPU has queued."""
     if device == "cuda":
         torch.cuda.synchronize()
 
 
 class Untracked(nullcontext):
-    """Instead of the counter's own tracking of modules, which does not know prefixes that want a gradient."""
+    """Replace the counter's own tracking of modules, which fails on prefixes that need a gradient."""
 
     parents = {"Global"}
 
 
 def operations(work: Callable[[], Any]) -> int:
+    """Return the floating-point operations of some work."""
     counter = FlopCounterMode(display=False)
     counter.mod_tracker = Untracked()
     with counter:
@@ -75,7 +77,7 @@ def operations(work: Callable[[], Any]) -> int:
 
 
 def plain(shape: dict[str, int], device: str, batch: int, compiled: bool) -> dict[str, float]:
-    """Forward and backward of all weights on a batch, as a graph where there are graphs."""
+    """Return operations and milliseconds of a forward and backward pass of all weights, as a CUDA graph on a GPU."""
     size = shape["input_size"]
     model = build(ViTConfig(**shape), 3, 10, 0, "random").to(device)
     compute_in(model, (3, size, size), "bf16", compiled)
@@ -99,67 +101,48 @@ def plain(shape: dict[str, int], device: str, batch: int, compiled: bool) -> dic
 
 
 def learner(config: Config, seeds: int, laps: int) -> dict[str, float]:
-    """Of a whole lap of steps, with the probes that fall into it, a step's share."""
+    """Return operations and milliseconds per step of a learner, with a step's share of the probes."""
     engine = "graphs" if config.options.device == "cuda" else "eager"
     stream = build_stream(config, 0)
     runners = [Runner(config, stream, seed, engine) for seed in range(seeds)]
-    one, clock = runners[0].steps.learner, dict(runners[0].steps.learner.clock)
-    x = torch.zeros(32, *one.spec.shape, dtype=one.spec.dtype, device=one.device)
-    y = torch.zeros(32, dtype=torch.int64, device=one.device)
+    first = runners[0].steps.learner
+    clock = dict(first.clock)
+    x = torch.zeros(32, *first.spec.shape, dtype=first.spec.dtype, device=first.device)
+    y = torch.zeros(32, dtype=torch.int64, device=first.device)
     flops = 0
-    if not config.options.compile:  # whose operations cannot be seen, and are the same
-        one.enter(0)
-        flops = operations(lambda: one.step(x, y))
-        if one.debias is not None and one.debias.adapts:
-            flops += operations(one.probe) // one.debias.config.intensity.period
-        one.clock = clock
+    if not config.options.compile:  # a compiled net has the same operations, but they cannot be counted
+        first.enter(0)
+        flops = operations(lambda: first.step(x, y))
+        if first.debias is not None and first.debias.adapts:
+            flops += operations(first.probe) // first.debias.config.intensity.period
+        first.clock = clock
     lap(runners)
     times = [1000 * lap(runners) / LAP / seeds for _ in range(laps)]
     return {"flops": flops, "ms": statistics.fmean(times), "ms_error": statistics.stdev(times) / len(times) ** 0.5}
 
 
 def main() -> None:
+    """Print the table and, with --out, write it as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--small", action="store_true")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     prepare(device, deterministic=False)
-    shape, rate = SMALL if asked.small else BASE, peak(device)
+    shape, rate = SMALL if arguments.small else BASE, peak(device)
     print(f"one large bf16 product: {rate / 1e12:.0f} TFLOP/s")
     rows: list[dict[str, Any]] = []
     for compiled in (False, True) if device == "cuda" else (False,):
-        rows.append(
-            {
-                "what": "plain ViT, forward and backward of 64",
-                "seeds": 1,
-                "compiled": compiled,
-                **plain(shape, device, 64, compiled),
-            }
-        )
+        about = {"what": "plain ViT, forward and backward of 64", "seeds": 1, "compiled": compiled}
+        rows.append(about | plain(shape, device, 64, compiled))
         for method, (arm, more) in itertools.product(("l2p", "dualprompt"), ARMS):
-            config = configure(
-                "fashion-sticker",
-                method,
-                arm,
-                device=device,
-                precision="bf16",
-                weights="random",
-                augment="none",
-                compile=compiled,
-                **shape,
-                **more,
-            )
-            for seeds in map(int, asked.seeds.split(",")):
-                rows.append(
-                    {
-                        "what": f"{method} + {arm}{', probe of 64' if more else ''}",
-                        "seeds": seeds,
-                        "compiled": compiled,
-                        **learner(config, seeds, 3 if device == "cuda" else 2),
-                    }
-                )
+            options = {"device": device, "precision": "bf16", "weights": "random", "augment": "none"}
+            config = configure("fashion-sticker", method, arm, compile=compiled, **options, **shape, **more)
+            for seeds in map(int, arguments.seeds.split(",")):
+                what = f"{method} + {arm}{', probe of 64' if more else ''}"
+                about = {"what": what, "seeds": seeds, "compiled": compiled}
+                rows.append(about | learner(config, seeds, 3 if device == "cuda" else 2))
     print(
         f"{'a step of 32 + 32':40}{'seeds':>6}{'compiled':>10}{'TFLOP':>8}{'floor ms':>10}{'ms':>9}{'ms / floor':>12}"
         f"{'/ plain':>9}"
@@ -173,9 +156,10 @@ def main() -> None:
             f"{row['floor_ms']:10.2f}{row['ms']:9.2f}{row['ms'] / row['floor_ms']:12.2f}"
             f"{row['ms'] / rows[0]['ms']:9.2f}"
         )
-    if asked.out:
-        about = environment(device, torch.get_num_threads())
-        asked.out.write_text(json.dumps({"shape": shape, "rate": rate, "environment": about, "rows": rows}, indent=1))
+    if arguments.out:
+        machine = environment(device, torch.get_num_threads())
+        content = {"shape": shape, "rate": rate, "environment": machine, "rows": rows}
+        arguments.out.write_text(json.dumps(content, indent=1))
 
 
 if __name__ == "__main__":

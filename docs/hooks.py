@@ -1,4 +1,4 @@
-"""What the pages take from the code instead of repeating it.
+"""Fill the pages with what the code says, instead of repeating it there.
 
     [FILE](../FILE "include")     a Markdown file of the repository, its title left out and its links mended
     [FILE](../FILE "code")        a Python file of the repository, as a block; tests run these files
@@ -24,26 +24,30 @@ HERE = {"REPRODUCTION.md": "docs/measured.md", "README.md": "docs/index.md"}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    taken = re.sub(r'\[[^]]+\]\(\.\./(\S+) "(include|code)"\)', lambda found: globals()[found[2]](found[1]), markdown)
+    """Return a page with its links and comments filled; MkDocs calls this for every page."""
+
+    def file(link: re.Match[str]) -> str:
+        return globals()[link[2]](link[1])
+
+    def table(comment: re.Match[str]) -> str:
+        return globals()[comment[1]](*filter(None, [comment[2]]))
+
+    markdown = re.sub(r'\[[^]]+\]\(\.\./(\S+) "(include|code)"\)', file, markdown)
     if page.file.src_uri.startswith("evidence/"):
-        taken = mended(taken, "docs/evidence", "docs/evidence")
-    return re.sub(
-        r"<!-- (options|streams|usage):? ?(\S*) -->",
-        lambda found: globals()[found[1]](*filter(None, [found[2]])),
-        taken,
-    )
+        markdown = mended(markdown, "docs/evidence", "docs/evidence")
+    return re.sub(r"<!-- (options|streams|usage):? ?(\S*) -->", table, markdown)
 
 
 def include(name: str) -> str:
-    """A file's text below its title, its links mended."""
+    """Return a file's text below its title, with its links mended."""
     return mended((REPOSITORY / name).read_text().split("\n", 1)[1], str(Path(name).parent), "docs")
 
 
 def mended(text: str, folder: str, page: str) -> str:
-    """Points the links of a text in one folder at pages, seen from another folder; those to other files are named."""
+    """Return a text of one folder with its links as seen from another; a file without a page is only named."""
 
-    def mend(found: re.Match[str]) -> str:
-        words, target, place = found.groups("")
+    def mend(link: re.Match[str]) -> str:
+        words, target, place = link.groups("")
         path = (REPOSITORY / folder / target).resolve().relative_to(REPOSITORY).as_posix()
         path = HERE.get(path, path)
         return f"[{words}]({os.path.relpath(path, page)}{place})" if path.startswith("docs/") else f"{words} (`{path}`)"
@@ -52,11 +56,12 @@ def mended(text: str, folder: str, page: str) -> str:
 
 
 def code(name: str) -> str:
+    """Return a file's text as a block of Python."""
     return f"```python\n{(REPOSITORY / name).read_text()}```"
 
 
 def options(method: str) -> str:
-    """A table a section of the configuration: flag, default, what it does."""
+    """Return a table per section of the configuration: flag, default, help."""
     from droptop import configure
 
     config = configure("fashion-sticker", method, **({"weights": "random"} if method in ("l2p", "dualprompt") else {}))
@@ -82,27 +87,30 @@ def options(method: str) -> str:
 
 
 def docstrings(kind: type) -> dict[str, str]:
-    """The string under each field of a dataclass and of those that it extends."""
-    found: dict[str, str] = {}
+    """Return the string under each field of a dataclass and of those that it extends."""
+    strings: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
         for field, string in pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(string, ast.Expr):
-                found[field.target.id] = " ".join(inspect.cleandoc(string.value.value).split())
-    return found
+                strings[field.target.id] = " ".join(inspect.cleandoc(string.value.value).split())
+    return strings
 
 
 def shown(value: Any) -> str:
+    """Return a default as it stands in a table."""
     return "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def streams() -> str:
+    """Return a table of every stream by name."""
     from droptop.streams import known_names
 
     return "| stream | |\n|---|---|\n" + "\n".join(f"| `{name}` | {about} |" for name, about in known_names().items())
 
 
 def usage() -> str:
+    """Return what `droptop --help` prints, as a block."""
     from droptop.cli.main import USAGE
 
     return f"```text\n{USAGE}```"

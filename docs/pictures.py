@@ -1,4 +1,4 @@
-"""The pictures of how-it-works.md, from a real run: `python docs/pictures.py` (half a minute on one core)."""
+"""Draw the pictures of how-it-works.md from a real run: `python docs/pictures.py` (half a minute on one core)."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ STYLE = {
 
 
 def attention(learner: droptop.Learner, stream: droptop.Stream) -> None:
-    """Images, both maps, their product and the mask, side by side."""
+    """Draw images, both maps, their product and the mask, side by side."""
     test = stream.tests["biased"]
     rows = torch.cat([(test.y == label).nonzero()[:16, 0] for label in (1, 7, 8)])
     samples = test[rows]
@@ -49,7 +49,7 @@ def attention(learner: droptop.Learner, stream: droptop.Stream) -> None:
 
 
 def intensity(steps: list[list[float]], stream: droptop.Stream) -> None:
-    """kappa of every class over the stream."""
+    """Draw kappa of every class over the stream."""
     figure, axis = plt.subplots(figsize=(8, 3))
     for label, line in enumerate(zip(*steps)):
         axis.step(
@@ -65,16 +65,17 @@ def intensity(steps: list[list[float]], stream: droptop.Stream) -> None:
 
 
 def main() -> None:
+    """Train two learners and draw both pictures."""
     torch.set_num_threads(1)
     stream = droptop.make_stream("fashion-sticker", seed=0)
     learner = droptop.make_learner("er", stream, debias="droptop", seed=0)
-    kappas = []
     for x, y, task, _ in stream:
         learner.observe(x, y, task)
-    kappas, restless = [], droptop.make_learner("er", stream, debias="droptop", seed=0, kappa_0=2.5, period=1)
+    frequent = droptop.make_learner("er", stream, debias="droptop", seed=0, kappa_0=2.5, period=1)
+    kappas = []
     for x, y, task, _ in stream:
-        restless.observe(x, y, task)
-        kappas.append(restless.debias.intensity.kappa.tolist())
+        frequent.observe(x, y, task)
+        kappas.append(frequent.debias.intensity.kappa.tolist())
     with plt.rc_context(STYLE):
         attention(learner, stream)
         intensity(kappas, stream)

@@ -1,7 +1,9 @@
 """A Lightning module that replays and debiases: `layer` is attached once, told the labels, and adjusted after a batch.
 
-pip install lightning
-python examples/lightning_module.py
+    pip install lightning
+    python examples/lightning_module.py
+
+The stream is a built-in one; any loader of images and labels will do.
 """
 
 import lightning
@@ -14,6 +16,8 @@ import droptop
 
 
 class DebiasedReplay(lightning.LightningModule):
+    """Trains a model on its batches and a replay memory, with DropTop between two of the model's parts."""
+
     def __init__(self, model, first, last, shape, classes, memory=200, replayed=32, lr=0.1):
         super().__init__()
         self.model, self.size, self.replayed, self.lr = model, memory, replayed, lr
@@ -47,6 +51,7 @@ class DebiasedReplay(lightning.LightningModule):
 
 
 def small_net():
+    """Return a small convolutional net, whose parts "0" and "1" give the first and the last map."""
     stem = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2))
     body = nn.Sequential(nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU())
     return nn.Sequential(stem, body, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 10))

@@ -1,6 +1,8 @@
 """A plain replay loop in PyTorch, debiased by the three lines that say `layer`.
 
-python examples/own_loop.py
+    python examples/own_loop.py
+
+The stream is a part of a built-in one, which takes seconds; any other batches will do.
 """
 
 import torch
@@ -9,7 +11,7 @@ from torch import nn
 
 import droptop
 
-stream = droptop.make_stream("fashion-sticker", limit=200)  # a small part of it, for seconds; or any other batches
+stream = droptop.make_stream("fashion-sticker", limit=200)
 stem = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2))
 body = nn.Sequential(nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU())
 model = nn.Sequential(stem, body, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 10))

@@ -1,4 +1,4 @@
-"""Reads rows of text for scripts/evidence.py, whatever file of benchmarks/ they are in."""
+"""Read rows of text for scripts/evidence.py from the files of benchmarks/, of whatever kind."""
 
 import csv
 import json
@@ -16,16 +16,16 @@ from pooled import place, pool  # noqa: E402
 
 
 class Problem(Exception):
-    """Says in one line what is wrong with a marker or its data."""
+    """Say in one line what is wrong with a marker or its data."""
 
 
 def read(source: str) -> list[Row]:
-    """Reads the rows of one or more files."""
+    """Return the rows of one or more files: `A,B` one after the other, `A+B` pooled."""
     return [row for part in source.split(",") for row in pooled([read_file(name) for name in part.split("+")])]
 
 
 def pooled(tables: list[list[Row]]) -> list[Row]:
-    """Adds the rows of further tables to those of the first that are about the same."""
+    """Return the rows of the first table, each pooled with those of the others that are about the same."""
     rows = tables[0]
     for table in tables[1:]:
         more = {place(row): row for row in table}
@@ -34,7 +34,7 @@ def pooled(tables: list[list[Row]]) -> list[Row]:
 
 
 def read_file(name: str) -> list[Row]:
-    """Reads a file by its kind."""
+    """Return the rows of a file, by its kind; raise Problem if it is missing."""
     path = ROOT / name
     if not path.is_file():
         raise Problem(f"no file {name}")
@@ -44,14 +44,14 @@ def read_file(name: str) -> list[Row]:
     if path.suffix == ".txt":
         lines = [re.split(r"\s{2,}", line.strip()) for line in path.read_text().splitlines()]
         return [{str(at): text for at, text in enumerate(line)} for line in lines if len(line) > 1]
-    found = json.loads(path.read_text())
-    return compared(found) if "arms" in found else timed(found)
+    content = json.loads(path.read_text())
+    return compared(content) if "arms" in content else timed(content)
 
 
-def compared(found: dict[str, Any]) -> list[Row]:
-    """Makes rows of what `droptop compare` wrote: each test set and figure, both arms and their difference."""
+def compared(comparison: dict[str, Any]) -> list[Row]:
+    """Return rows of what `droptop compare` wrote: per test set and figure, both arms and their difference."""
     rows = []
-    for test, figures in found["effects"].items():
+    for test, figures in comparison["effects"].items():
         for figure, effect in figures.items():
             row = {
                 "test": test,
@@ -61,7 +61,7 @@ def compared(found: dict[str, Any]) -> list[Row]:
                 "difference low": effect["ci95"][0],
                 "difference high": effect["ci95"][1],
             }
-            for name, arm in found["arms"].items():
+            for name, arm in comparison["arms"].items():
                 values = arm["tests"][test][figure]
                 mean = math.fsum(values) / len(values)
                 spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
@@ -70,22 +70,22 @@ def compared(found: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def timed(found: dict[str, Any]) -> list[Row]:
-    """Makes rows of timings, each with its options and what it is held against: the plain arm, ER, the first row."""
+def timed(timings: dict[str, Any]) -> list[Row]:
+    """Return rows of timings, each with its options and what it is compared with: the plain arm, ER, the first row."""
     plain = {
         (row.get("method"), row.get("engine"), row["seeds"]): row["ms"]
-        for row in found["rows"]
+        for row in timings["rows"]
         if row.get("debias") == "none"
     }
     rows = []
-    for row in found["rows"]:
+    for row in timings["rows"]:
         shares = {f"share {part}": share for part, share in row.get("shares", {}).items()}
         beside = {
             "ms mean": row["ms"],
             "ms error": row.get("ms_error", ""),
-            "first ms": found["rows"][0]["ms"],
+            "first ms": timings["rows"][0]["ms"],
             "none ms": plain.get((row.get("method"), row.get("engine"), row["seeds"]), ""),
             "er ms": plain.get(("er", "eager", row["seeds"]), ""),
         }
-        rows.append({name: str(value) for name, value in (found.get("options", {}) | row | shares | beside).items()})
+        rows.append({name: str(value) for name, value in (timings.get("options", {}) | row | shares | beside).items()})
     return rows

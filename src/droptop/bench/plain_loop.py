@@ -1,7 +1,7 @@
-"""What everybody's first version looks like: ER as a plain loop, to measure ours against.
+"""ER as a plain loop, as most people first write it: what droptop's speed is measured against.
 
-A DataLoader, transforms on PIL images one by one, eager modules, a memory on the host that is filled and drawn from in
-Python, and a loss that is read at every step. The net, the batches and the memory's rule are those of our own ER.
+It has a DataLoader, transforms on PIL images one by one, eager modules, a memory on the host that is filled and drawn
+from in Python, and a loss that is read at every step. Net, batches and memory rule are those of droptop's own ER.
 """
 
 import random
@@ -18,13 +18,14 @@ from droptop.types import Spec
 
 
 class Transform:
-    """Pad by 4 and crop, mirror half of the time, to a tensor, normalise."""
+    """Turn a PIL image into a normalised tensor; with `augment`, pad by 4, crop, and mirror half of the time."""
 
     def __init__(self, spec: Spec, augment: bool) -> None:
         self.mean, self.std = (torch.tensor(value).view(-1, 1, 1) for value in (spec.mean, spec.std))
         self.augment = augment
 
     def __call__(self, image: Image.Image) -> Tensor:
+        """Return the image as a tensor."""
         if self.augment:
             width, height = image.size
             left, top = random.randint(0, 8), random.randint(0, 8)
@@ -36,7 +37,7 @@ class Transform:
 
 
 class Pictures(Dataset[tuple[Tensor, Tensor, int]]):
-    """The first task of a stream as PIL images; an item is an augmented image, the raw one, and a label."""
+    """The first task of a stream as PIL images; an item is an augmented image, the raw image and the label."""
 
     def __init__(self, stream: Stream, transform: Transform) -> None:
         samples = stream.train[stream.order[0]]
@@ -53,18 +54,18 @@ class Pictures(Dataset[tuple[Tensor, Tensor, int]]):
 def plain_er(
     model: nn.Module, stream: Stream, device: str, lr: float, memory: int, memory_batch: int, augment: bool
 ) -> Iterator[float]:
-    """Trains for ever; gives the loss of every step."""
+    """Train without end on the first task of a stream; yield the loss of every step."""
     model = model.to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr)
     transform = Transform(stream.spec, augment)
     loader = DataLoader(Pictures(stream, transform), stream.config.batch, shuffle=True, drop_last=True)
-    held: list[tuple[Tensor, int]] = []
+    replay_memory: list[tuple[Tensor, int]] = []
     seen = 0
     while True:
         for x, raw, y in loader:
             images, labels = x.to(device), y.to(device)
-            if held:
-                drawn = random.sample(held, min(memory_batch, len(held)))
+            if replay_memory:
+                drawn = random.sample(replay_memory, min(memory_batch, len(replay_memory)))
                 replayed = [transform(Image.fromarray(image.permute(1, 2, 0).numpy())) for image, _ in drawn]
                 images = torch.cat([images, torch.stack(replayed).to(device)])
                 labels = torch.cat([labels, torch.tensor([label for _, label in drawn]).to(device)])
@@ -73,8 +74,8 @@ def plain_er(
             loss.backward()
             optimizer.step()
             for image, label in zip(raw, y.tolist()):
-                place = len(held) if len(held) < memory else random.randint(0, seen)
+                place = len(replay_memory) if len(replay_memory) < memory else random.randint(0, seen)
                 if place < memory:
-                    held[place : place + 1] = [(image, label)]
+                    replay_memory[place : place + 1] = [(image, label)]
                 seen += 1
             yield loss.item()

@@ -1,4 +1,4 @@
-"""Seeds in the middle of their streams, as a benchmark drives them."""
+"""Run seeds in the middle of their streams, for benchmarks."""
 
 import itertools
 import time
@@ -16,21 +16,21 @@ from droptop.training.stepping import Steps
 from droptop.types import Position, Source
 
 Engine = Literal["graphs", "eager"]
-LAP = 6  # steps between readings, a whole number of periods: the probe comes every few steps
+LAP = 6  # steps per time that is taken; a multiple of the probe's period, so that every lap has as many probes
 
 
-def lap(flying: "list[Runner]") -> float:
-    """Seconds in which every seed takes LAP steps."""
+def lap(runners: "list[Runner]") -> float:
+    """Let every seed take LAP steps; return the seconds that took."""
     started = time.perf_counter()
-    for runner in flying:
+    for runner in runners:
         runner.queue()
-    for runner in flying:
+    for runner in runners:
         runner.read()
     return time.perf_counter() - started
 
 
 class Runner:
-    """One seed, in the middle of its stream: the memory is full, as it is for most of it."""
+    """One seed whose memory is full, as it is for most of a stream."""
 
     def __init__(self, config: Config, stream: Stream, seed: int, engine: Engine) -> None:
         self.stream_context = cuda_stream(config.options.device)
@@ -42,24 +42,27 @@ class Runner:
         self.positions = itertools.cycle(Position(0, batch) for batch in range(stream.steps(0)))
 
     def queue(self) -> None:
+        """Queue LAP steps."""
         with self.stream_context:
             for position in itertools.islice(self.positions, LAP):
                 self.steps.advance(position)
 
     def read(self) -> None:
+        """Wait for the steps, and read what they log."""
         with self.stream_context:
             self.steps.read()
 
 
 class RepeatedSteps(Steps):
-    """Eager steps over the same batches again and again."""
+    """Run eager steps over the same batches again and again."""
 
     def step(self, position: Position) -> None:
+        """Queue the step of the batch at a position."""
         self.learn(self.to_device(self.stream.batch(position)))
 
 
 def fill(learner: Learner, train: Source) -> None:
-    """Gives the memory all it can hold."""
+    """Fill a learner's memory with samples from all over the training set."""
     samples = train[torch.linspace(0, len(train) - 1, learner.memory.capacity).long()]
     for name, rows in learner.arrive(samples.x.to(learner.device), samples.y.to(learner.device)).items():
         learner.memory.rows[name][:-1] = rows

@@ -1,5 +1,6 @@
-"""Milliseconds a step: every method, with and without debiasing, by every engine, with several seeds in flight; where a
-step's time goes; and a plain loop of the usual kind in the same run.
+"""Measure milliseconds per step: every method, with and without debiasing, by every engine, with one seed or several.
+
+Also the share of each part of a step, and the time of a plain loop of the usual kind, on the same machine.
 """
 
 import gc
@@ -33,33 +34,33 @@ def measure(
     options: dict[str, Any],
     tell: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Tells a row for every method, arm, engine and number of seeds; the shares of a step come into it later."""
+    """Hand `tell` a row per method, arm, engine and number of seeds; the shares of a step are added later."""
     prepare(options["device"], deterministic=False)
     for method, arm in itertools.product(methods, ("none", debias)):
-        config = configure(data, method, arm, **suited(options, method, arm))
+        config = configure(data, method, arm, **options_for(options, method, arm))
         rows = []
         for engine in engines:
             for row in race(config, engine, seeds, steps):
                 rows.append({"method": method, "debias": arm, "engine": engine, **row})
                 tell(rows[-1])
-        shares = shares_of_a_step(config)  # after the race, which says how long it took to be ready, compiling included
+        shares = shares_of_a_step(config)  # after `race`, which times the start of the first seed, compiling included
         for row in rows:
             row["shares"] = shares
 
 
-def suited(options: dict[str, Any], method: str, arm: str) -> dict[str, Any]:
-    """The options that this method and arm have; a method on a ViT takes random weights unless told."""
+def options_for(options: dict[str, Any], method: str, arm: str) -> dict[str, Any]:
+    """Return the options that a method and an arm have; a method on a ViT gets random weights unless they are set."""
     on_vit = find(method).net_type is nets.ViTConfig
-    foreign = {"width", "stem"} if on_vit else {"weights"}
+    unknown = {"width", "stem"} if on_vit else {"weights"}
     if arm == "none":
-        foreign |= {"probe"}
-    known = {name: value for name, value in options.items() if name not in foreign}
+        unknown |= {"probe"}
+    known = {name: value for name, value in options.items() if name not in unknown}
     return {"weights": "random"} | known if on_vit else known
 
 
 def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterator[dict[str, Any]]:
-    """The time of a step as more and more seeds fly at once."""
-    on_gpu, flying = config.options.device == "cuda", list[Runner]()
+    """Yield the time of a step per number of seeds at once, in ascending order."""
+    on_gpu, runners = config.options.device == "cuda", list[Runner]()
     gc.collect()
     if on_gpu:
         torch.cuda.empty_cache()
@@ -68,34 +69,29 @@ def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterat
     started, stream = time.perf_counter(), build_stream(config, 0)
     stream.tests = {}  # nothing is evaluated
     for count in sorted(seeds):
-        while len(flying) < count:
-            flying.append(Runner(config, stream, len(flying), engine))
-            if len(flying) == 1:
+        while len(runners) < count:
+            runners.append(Runner(config, stream, len(runners), engine))
+            if len(runners) == 1:
                 ready = time.perf_counter() - started
         for _ in range(WARM_UP):
-            lap(flying)
-        laps = [1000 * lap(flying) / LAP / count for _ in range(max(2, steps // LAP))]
+            lap(runners)
+        laps = [1000 * lap(runners) / LAP / count for _ in range(max(2, steps // LAP))]
         peak = torch.cuda.max_memory_reserved() - before if on_gpu else None
         memory = None if peak is None else round(peak / 2**20)
         yield {"seeds": count, **summed_up(laps), "ready_seconds": ready, "memory_mib": memory}
 
 
 def baseline(data: str, steps: int, options: dict[str, Any]) -> dict[str, Any]:
-    """ER by the plain loop."""
-    known = {name: value for name, value in options.items() if name not in ("probe", "precision", "compile", "weights")}
+    """Return the row of ER by the plain loop."""
+    unknown = ("probe", "precision", "compile", "weights")  # the plain loop has none of these
+    known = {name: value for name, value in options.items() if name not in unknown}
     config = configure(data, "er", "none", **known)
     stream, learner = build_stream(config, 0), config.learner
     model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), 0)
-    loop = plain_er(
-        model,
-        stream,
-        config.options.device,
-        learner.lr,
-        learner.memory,
-        learner.memory_batch,
-        learner.augment != "none",
-    )
-    for _ in itertools.islice(loop, -(-learner.memory // stream.config.batch) + WARM_UP):  # until its memory is full
+    augment, device = learner.augment != "none", config.options.device
+    loop = plain_er(model, stream, device, learner.lr, learner.memory, learner.memory_batch, augment)
+    filling = -(-learner.memory // stream.config.batch)  # steps until its memory is full
+    for _ in itertools.islice(loop, filling + WARM_UP):
         pass
     laps = []
     for _ in range(max(2, steps // LAP)):

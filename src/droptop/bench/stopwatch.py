@@ -1,4 +1,4 @@
-"""Where the time of a step goes: stop watches on a learner's parts."""
+"""Measure which part of a step takes how much of its time."""
 
 import itertools
 import time
@@ -15,11 +15,11 @@ from droptop.training.device_stream import on_device
 from droptop.training.graphs import cuda_stream
 from droptop.types import Position
 
-CYCLES = 2_000_000_000  # of a GPU per second, or more
+CYCLES = 2_000_000_000  # a GPU's clock cycles per second, at least
 
 
 def shares_of_a_step(config: Config, steps: int = LAP) -> dict[str, float]:
-    """Percent of the device's time spent in each part of a step, the probe's at its period."""
+    """Return the percent of a step's time on the device per part; the probe counts as often as it is due."""
     with cuda_stream(config.options.device):
         stream = build_stream(config, 0)
         learner = build_learner(config, stream, 0)
@@ -38,14 +38,18 @@ def shares_of_a_step(config: Config, steps: int = LAP) -> dict[str, float]:
 
 
 class StopWatch:
-    """Stop watches on a learner's parts: each moment belongs to the innermost part at work. On a GPU every part begins
-    after a pause as long as the host takes for a step, so that it is queued before it runs and no gaps are measured
-    (but for parts of more than some thousand kernels, which do not fit into the queue)."""
+    """Time the parts of a learner's steps: each moment belongs to the innermost part at work.
+
+    On a GPU every part begins after a pause as long as the host takes for a step, so that all of the part is queued
+    before it runs and no gaps are measured. Parts of more than some thousand kernels do not fit into the queue.
+    """
 
     def __init__(self, learner: Learner, pause: float) -> None:
         self.gpu, self.pause = learner.device.type == "cuda", round(CYCLES * pause)
         self.stack: list[str] = []
-        self.marks: list[tuple[str, Any, Any]] = []  # what begins, when what was before it ended, when it began
+        self.marks: list[
+            tuple[str, Any, Any]
+        ] = []  # the part that begins, when the one before ended, when this one began
         self.spent: dict[str, float] = {}
         for name, part in (
             ("retrieve", "memory"),
@@ -64,6 +68,8 @@ class StopWatch:
                 setattr(model, "trunk", self.attention(model.trunk))  # noqa: B010
 
     def timed(self, function: Callable[..., Any], part: str) -> Callable[..., Any]:
+        """Return a function whose time counts for a part."""
+
         def run(*args: Any, **options: Any) -> Any:
             self.enter(part)
             try:
@@ -74,11 +80,12 @@ class StopWatch:
         return run
 
     def attention(self, trunk: Callable[..., Any]) -> Callable[..., Any]:
-        """The pass for the sake of the mask is a part of its own."""
+        """Return a trunk whose attention pass, which only the mask needs, is a part of its own."""
         timed = self.timed(trunk, "attention")
-        return lambda *given: (timed if self.stack[-1:] == ["mask"] else trunk)(*given)
+        return lambda *args: (timed if self.stack[-1:] == ["mask"] else trunk)(*args)
 
     def now(self) -> Any:
+        """Return the time: seconds or, on a GPU, an event in its queue."""
         if not self.gpu:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -86,13 +93,14 @@ class StopWatch:
         return event
 
     def mark(self) -> None:
-        """One part ends here and another begins, on a GPU after a pause that belongs to neither."""
+        """End the part before and begin the next, on a GPU after a pause that belongs to neither."""
         ended = self.now()
         if self.gpu:
             torch.cuda._sleep(self.pause)
         self.marks.append((self.stack[-1] if self.stack else "rest", ended, self.now() if self.gpu else ended))
 
     def enter(self, part: str | None) -> None:
+        """Begin a part within the one at work; None ends it."""
         if part is None:
             self.stack.pop()
         else:
@@ -100,6 +108,7 @@ class StopWatch:
         self.mark()
 
     def end(self) -> None:
+        """End the step, and add up the times of its parts."""
         self.mark()
         if self.gpu:
             torch.cuda.synchronize()
@@ -108,5 +117,6 @@ class StopWatch:
         self.marks.clear()
 
     def shares(self) -> dict[str, float]:
+        """Return the percent of the time spent in each part."""
         total = sum(self.spent.values())
         return {part: round(100 * spent / total, 1) for part, spent in self.spent.items()}

@@ -1,4 +1,4 @@
-"""Accuracy after each task: curves over tasks, and matrices of task by task."""
+"""Figures of accuracy after each task: curves over tasks, and matrices of task by task."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ ACROSS = 5  # test sets side by side
 
 
 def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
-    """Accuracy over the classes seen after each task, with standard errors over seeds, a panel a test set."""
+    """Draw accuracy over the classes seen after each task, with standard errors over seeds; a panel per test set."""
     tests = list(next(iter(arms.values()))["tests"])
     rows = in_rows(tests)
     figure, axes = plt.subplots(
@@ -46,8 +46,10 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
 
 
 def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
-    """Accuracy on task j after task i, mean over seeds: a row an arm, a column a test set; the same again below for
-    further test sets."""
+    """Draw accuracy on task j after task i, mean over seeds: a row per arm, a column per test set.
+
+    Test sets that do not fit in one row of panels get the same rows again below.
+    """
     lines = in_rows(list(next(iter(arms.values()))["tests"]))
     rows = [(arm, summary, tests) for tests in lines for arm, summary in arms.items()]
     figure, axes = plt.subplots(
@@ -65,23 +67,11 @@ def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
             image = ax.imshow(matrix, vmin=0, vmax=100, cmap="viridis")
             for (i, j), value in np.ndenumerate(matrix):
                 if not np.isnan(value):
-                    ax.text(
-                        j,
-                        i,
-                        str(int(value + 0.5)),
-                        ha="center",
-                        va="center",
-                        fontsize=7,
-                        color="black" if value > 60 else "white",
-                    )
+                    colour = "black" if value > 60 else "white"
+                    ax.text(j, i, str(int(value + 0.5)), ha="center", va="center", fontsize=7, color=colour)
             ticks = range(len(matrix))
-            ax.set(
-                title=f"{arm}: {test}",
-                xticks=ticks,
-                yticks=ticks,
-                xticklabels=[t + 1 for t in ticks],
-                yticklabels=[t + 1 for t in ticks],
-            )
+            labels = [tick + 1 for tick in ticks]
+            ax.set(title=f"{arm}: {test}", xticks=ticks, yticks=ticks, xticklabels=labels, yticklabels=labels)
             ax.grid(False)
             if arm == list(arms)[-1]:
                 ax.set_xlabel("accuracy on task")
@@ -92,6 +82,6 @@ def accuracy_matrices(arms: dict[str, Any], title: str) -> Figure:
 
 
 def in_rows(tests: list[str]) -> list[list[str]]:
-    """Test sets in rows of equal length, the last one perhaps shorter, none too long for a page."""
+    """Return test sets in rows of equal length, at most ACROSS each; the last row may be shorter."""
     length = -(-len(tests) // -(-len(tests) // ACROSS))
     return [tests[start : start + length] for start in range(0, len(tests), length)]

@@ -1,4 +1,4 @@
-"""Sample images, and over them where each arm's model looks and what it drops."""
+"""The figure of attention maps: sample images, and over them the attention of each arm and the cells it drops."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,7 +9,7 @@ from droptop.runs.records import Maps
 
 
 def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
-    """Sample images, and over them each arm's attention and the cells it drops, at the end of training."""
+    """Draw sample images, and below each one every arm's attention and dropped cells at the end of training."""
     first = next(iter(arms.values()))
     count = len(first.images)
     figure, axes = plt.subplots(
@@ -29,9 +29,9 @@ def attention_maps(arms: dict[str, Maps], title: str) -> Figure:
             if moment.dropped is not None:
                 cell = side / moment.dropped.shape[1]
                 for i, j in np.argwhere(moment.dropped[column]):
-                    row[column].add_patch(
-                        Rectangle((j * cell, i * cell), cell, cell, fill=False, edgecolor="cyan", linewidth=0.8)
-                    )
+                    corner = (j * cell, i * cell)
+                    square = Rectangle(corner, cell, cell, fill=False, edgecolor="cyan", linewidth=0.8)
+                    row[column].add_patch(square)
     for ax in axes.flat:
         ax.set(xticks=[], yticks=[])
         ax.grid(False)

@@ -1,8 +1,8 @@
-"""A contact sheet: what a stream's images look like, before anything is trained on them.
+"""A contact sheet: the first images of a stream, to see them before anything is trained.
 
-A block for the training images and one for each test set; in it a row a class, in the order in which classes arrive.
-Blocks start with the first images of their sets. Where the test sets are variants of the same images, as in the
-ImageNet-9 family, the same place therefore shows the same image.
+There is a block for the training images and one per test set; a block has a row per class, in order of arrival. Each
+block shows the first images of its set. Where the test sets are variants of the same images, as in the ImageNet-9
+family, the same place therefore shows the same image.
 """
 
 import io
@@ -18,25 +18,25 @@ from torch import Tensor
 from droptop.streams import Stream
 from droptop.types import Source
 
-IMAGES = 8  # a row
-ACROSS = 5  # blocks
+IMAGES = 8  # per row of a block
+ACROSS = 5  # blocks side by side
 GAP = 2  # white pixels between two images, twice as many between two tasks
 DPI = 100
 LEAST = 32  # dots an image's side takes up on the sheet; a smaller image is enlarged by a whole number
 
 
 def contact_sheet(stream: Stream) -> bytes:
-    """The sheet as a PNG file."""
+    """Return the contact sheet of a stream as the bytes of a PNG file."""
     arrived = torch.cat(stream.order)
-    told = stream.labels[arrived]
-    blocks = {"training images": block(stream, stream.train, arrived, told)}
+    labels = stream.labels[arrived]
+    blocks = {"training images": block(stream, stream.train, arrived, labels)}
     for name, test in stream.tests.items():
         blocks[f"test set: {name}"] = block(stream, test, torch.arange(len(test)), test.y)
     return draw(stream, blocks)
 
 
 def block(stream: Stream, source: Source, rows: Tensor, labels: Tensor) -> Tensor:
-    """height, width, 3: the first images of each class, white where there are none."""
+    """Return a block (height, width, 3): the first images of each class, white where there are none."""
     side = stream.spec.shape[1] + GAP
     tops = row_tops(stream)
     sheet = torch.full((tops[-1], IMAGES * side - GAP, 3), 255, dtype=torch.uint8)
@@ -48,7 +48,7 @@ def block(stream: Stream, source: Source, rows: Tensor, labels: Tensor) -> Tenso
 
 
 def row_tops(stream: Stream) -> list[int]:
-    """Where each class's row begins, and where the last one ends."""
+    """Return where each class's row begins, in pixels, and where the last one ends."""
     side, tops, top = stream.spec.shape[1] + GAP, [], 0
     for task in stream.tasks:
         for _ in task:
@@ -59,6 +59,7 @@ def row_tops(stream: Stream) -> list[int]:
 
 
 def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
+    """Return a PNG file of blocks by title, with the names of the classes on the left."""
     height, width, _ = next(iter(blocks.values())).shape
     scale = -(-LEAST // stream.spec.shape[1])
     across = min(len(blocks), ACROSS)
@@ -67,7 +68,7 @@ def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
         f"{stream.spec.classes[label]}, task {task + 1}" for task, labels in enumerate(stream.tasks) for label in labels
     ]
     middles = [top + stream.spec.shape[1] / 2 for top in row_tops(stream)[:-1]]
-    # Laid out in dots, so that a pixel is a whole number of them.
+    # The layout is in dots, so that a pixel is a whole number of dots.
     left, right, above, below, title = 14 + 7 * max(map(len, names)), 14, 26, 8, 30
     whole_width = left + across * (width * scale + right)
     whole_height = title + down * (height * scale + above + below)
@@ -76,9 +77,8 @@ def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
         row, column = divmod(number, across)
         x = left + column * (width * scale + right)
         y = whole_height - title - row * (height * scale + above + below) - above - height * scale
-        ax = figure.add_axes(
-            (x / whole_width, y / whole_height, width * scale / whole_width, height * scale / whole_height)
-        )
+        shape = (width * scale / whole_width, height * scale / whole_height)
+        ax = figure.add_axes((x / whole_width, y / whole_height, *shape))
         ax.imshow(image.numpy(), interpolation="nearest", aspect="auto", extent=(0, width, height, 0))
         ax.set_title(name, fontsize=9, pad=4)
         ax.set_xticks([])

@@ -1,4 +1,4 @@
-"""Curves over the steps of a stream: intensities, and how much of what is dropped lies on the shortcut."""
+"""Figures over the steps of a stream: intensities, and the share of dropped cells that lie on the shortcut."""
 
 from typing import Any
 
@@ -23,6 +23,7 @@ def intensities(run: RunFolder, result: dict[str, Any], lines: Lines, title: str
 
 
 def kappa_curves(curves: Curves, lines: list[dict[str, Any]]) -> Figure:
+    """Draw intensities over steps, a panel per class."""
     figure, axes = plt.subplots(
         len(curves),
         1,
@@ -44,7 +45,7 @@ def kappa_curves(curves: Curves, lines: list[dict[str, Any]]) -> Figure:
 
 
 def kappa_map(curves: Curves, lines: list[dict[str, Any]], gamma: float) -> Figure:
-    """Classes x steps, blank before a class arrives; the class that arrives first stands at the top."""
+    """Draw intensities as a heat map, classes x steps: blank before a class arrives, the first one at the top."""
     names = sorted(curves, key=lambda name: curves[name][0][0])
     cells = np.full((len(names), lines[-1]["step"]), np.nan)
     for row, name in zip(cells, names):
@@ -69,7 +70,7 @@ def kappa_map(curves: Curves, lines: list[dict[str, Any]], gamma: float) -> Figu
 
 
 def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int = WINDOW) -> Figure:
-    """Share of the dropped cells that lies on the shortcut, against chance, mean over seeds, smoothed."""
+    """Draw the share of dropped cells on the shortcut against chance, as a mean over seeds and `window` steps."""
     figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
     for name, colour, label in (("share", DEBIASED, "dropped cells"), ("chance", PLAIN, "chance")):
         ax.plot(*shortcut_series(seeds, name, window), color=colour, label=label)
@@ -84,6 +85,7 @@ def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int =
 
 
 def mark_tasks(ax: Axes, lines: list[dict[str, Any]]) -> None:
+    """Draw a vertical line where each task ends."""
     for line in lines:
         if line.get("task_end"):
             ax.axvline(line["step"], color="black", alpha=0.15, linewidth=0.8)

@@ -18,8 +18,10 @@ from droptop.runs.records import read_maps
 
 
 def draw_run(run: RunFolder, summary: dict[str, Any]) -> dict[int, str]:
-    """The figures of one arm; gives the seeds whose metrics cannot be read, and why. Results do not depend on these,
-    curves over steps do and are drawn of the others."""
+    """Write the figures of one arm; return the seeds whose metrics cannot be read, with the reasons.
+
+    Only curves over steps need metrics: they are drawn of the other seeds.
+    """
     metrics, unread = dict[int, Lines](), dict[int, str]()
     for seed in run.seeds:
         try:
@@ -41,21 +43,20 @@ def draw_run(run: RunFolder, summary: dict[str, Any]) -> dict[int, str]:
 
 
 def draw_comparison(runs: Sequence[RunFolder], out: Path, comparison: dict[str, Any]) -> None:
-    """The figures of both arms side by side."""
+    """Write the figures of a comparison, with both arms side by side."""
     arms = comparison["arms"]
     with plt.rc_context(STYLE):
         first = next(iter(arms.values()))
         title = f"{first['method']} on {first['data']}, {' against '.join(arms)}"
         save(accuracy_after_tasks(arms, title), out, "accuracy")
         save(accuracy_matrices(arms, title), out, "matrix")
-        found = {run.debias: read_maps(run.path, run.seeds[0]) for run in runs}
-        maps = {arm: found_maps for arm, found_maps in found.items() if found_maps is not None}
-        if len(maps) == len(found):
+        maps = {run.debias: of_arm for run in runs if (of_arm := read_maps(run.path, run.seeds[0])) is not None}
+        if len(maps) == len(runs):
             save(attention_maps(maps, title), out, "attention")
 
 
 def seed_pictures(run: RunFolder, seed: int, result: dict[str, Any], lines: Lines) -> Iterator[tuple[str, Image.Image]]:
-    """Those of one seed that its metrics alone tell, by name."""
+    """Yield the figures of one seed that need its metrics alone, as images by name."""
     arms = {run.debias: run.summary_of({seed: result})}
     title = f"{run.method}, {run.debias}, on {run.data}, seed {seed}"
     with plt.rc_context(STYLE):

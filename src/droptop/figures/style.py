@@ -1,4 +1,4 @@
-"""How figures look, and how they become PNG files."""
+"""The style of all figures, and how they become PNG files."""
 
 import io
 import warnings
@@ -27,25 +27,31 @@ LACKING = "figures show boxes for letters that their font does not have"
 
 
 def colour_of(arm: str) -> str:
+    """Return the colour of an arm: one without debiasing, another with it."""
     return PLAIN if arm == "none" else DEBIASED
 
 
 def picture(figure: Figure) -> Image.Image:
+    """Return a figure as an image, and close it."""
     file = io.BytesIO()
     write(figure, file, 110)
     return Image.open(file).convert("RGB")
 
 
 def save(figure: Figure, run: Path, name: str) -> None:
+    """Write a figure to a PNG file in a run's figures/, and close it."""
     (run / "figures").mkdir(exist_ok=True)
     write(figure, run / "figures" / f"{name}.png", 130)
 
 
 def write(figure: Figure, file: Path | io.BytesIO, dpi: int) -> None:
-    """Letters that the font lacks are told of in the same words for every one of them, so that they are said once."""
+    """Write a figure as PNG, and close it.
+
+    matplotlib warns of every letter that the font lacks; all of them become the same warning, which is shown once.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(file, format="png", dpi=dpi)
     plt.close(figure)
-    for each in caught:
-        warnings.warn(LACKING if "missing from font" in str(each.message) else each.message, stacklevel=2)
+    for warning in caught:
+        warnings.warn(LACKING if "missing from font" in str(warning.message) else warning.message, stacklevel=2)
