@@ -42,7 +42,7 @@ def test_the_probe_is_the_mean_loss_of_the_memory_in_eval_mode(per):
     )
 
 
-def test_a_small_probe_takes_some_of_the_memory():
+def test_probe_limits_the_samples_of_the_probe():
     learner = feed(toy_learner(memory=60, per="common", period=1000, probe=5), toy_batches(8)[:4])
     seen = []
     learner.model.fc.register_forward_hook(lambda module, x, logits: seen.append(len(logits)))
@@ -50,7 +50,7 @@ def test_a_small_probe_takes_some_of_the_memory():
     assert seen == [5]
 
 
-def test_your_own_stream():
+def test_a_learner_learns_from_a_stream_made_by_hand():
     spec = Spec((3, 16, 16), ("cat", "dog"))
     y = torch.arange(64) % 2
     x = torch.randint(0, 256, (64, 3, 16, 16), dtype=torch.uint8)
@@ -68,7 +68,7 @@ def test_a_test_set_without_samples_of_a_task_is_refused():
         Stream("mine", spec, Samples(x, torch.arange(16) % 2), {"cats": cats}, StreamConfig(tasks=2, batch=4), seed=0)
 
 
-def test_what_is_no_stream_is_refused():
+def test_make_learner_refuses_other_things_than_streams():
     x, spec = torch.zeros(16, 3, 16, 16, dtype=torch.uint8), Spec((3, 16, 16), ("cat", "dog"))
     with pytest.raises(BadRequest, match="labels of mine, training images, must lie in 0 to 1, not 5 to 6"):
         Stream("mine", spec, Samples(x, torch.arange(16) % 2 + 5), {}, StreamConfig(tasks=2, batch=4), seed=0)
@@ -147,7 +147,7 @@ def test_joint_takes_one_task():
         (lambda x: x.tolist(), "images must be a tensor, not list"),
     ],
 )
-def test_images_that_it_would_not_understand_are_not_predicted(wrong, says):
+def test_predict_refuses_images_of_another_kind(wrong, says):
     learner = toy_learner("er")
     x = torch.zeros(4, *learner.spec.shape, dtype=torch.uint8)
     with pytest.raises(BadBatch, match=says):

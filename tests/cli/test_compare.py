@@ -59,7 +59,7 @@ def test_compare_writes_figures_pictures_and_an_arm_each(comparison):
             assert min(image.size) > 200
 
 
-def test_compare_says_what_it_found(comparison):
+def test_compare_prints_its_figures(comparison):
     out, printed = comparison
     for word in ("A_avg", "A_last", "F_last", "95% interval", "contradict it", "worst group", "no significant"):
         assert word in printed

@@ -63,7 +63,7 @@ def test_list_says_what_is_here_and_how_to_get_the_rest(tmp_path, monkeypatch):
     assert f"looked in {tmp_path} " in done.stdout
 
 
-def test_list_sees_what_is_not_whole(tmp_path, capsys):
+def test_list_shows_incomplete_data(tmp_path, capsys):
     (write_cifar10(tmp_path) / "data_batch_3").unlink()
     assert main(["data", "list", "--root", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
@@ -83,7 +83,7 @@ def test_list_fits_the_terminal(tmp_path, width):
 # -- check ------------------------------------------------------------------------------------------------------------
 
 
-def test_check(tree, capsys):
+def test_check_counts_images_and_classes(tree, capsys):
     assert main(["data", "check", f"folder:{tree}"]) == 0
     said = capsys.readouterr()
     assert said.out.splitlines() == [
@@ -105,7 +105,7 @@ def test_check_names_what_is_damaged(tree):
 
 
 @pytest.mark.parametrize(("damaged", "shown"), [(2, ""), (20, ""), (23, ", the first 20 of them")])
-def test_check_goes_on_and_names_all_that_are_damaged(tree, damaged, shown):
+def test_check_names_every_damaged_file(tree, damaged, shown):
     paths = [*sorted(tree.glob("train/*/*.png"))[: damaged - 1], tree / "test/d/1.png"]
     for path in paths:
         path.write_bytes(b"not an image")
@@ -116,7 +116,7 @@ def test_check_goes_on_and_names_all_that_are_damaged(tree, damaged, shown):
     assert [line.partition(" does not decode: ")[0] for line in lines] == [f"  {path}" for path in paths[:20]]
 
 
-def test_check_reads_what_lies_in_the_root(tmp_path, capsys):
+def test_check_reads_the_data_in_the_root(tmp_path, capsys):
     folder = write_cifar10(tmp_path)
     (folder / "data_batch_2").write_bytes(b"no pickle")
     for name in ("split-cifar10", "cifar10"):
@@ -132,7 +132,7 @@ def test_check_reads_what_lies_in_the_root(tmp_path, capsys):
 # -- download ---------------------------------------------------------------------------------------------------------
 
 
-def test_no_connection_is_one_line(tmp_path, monkeypatch, capsys):
+def test_a_missing_connection_is_one_line(tmp_path, monkeypatch, capsys):
     nowhere = Package("CIFAR-10", ("http://127.0.0.1:9/",), {"a.tar.gz": "0"}, "cifar-10-batches-py", archive=True)
     monkeypatch.setitem(PACKAGES, "cifar10", nowhere)
     monkeypatch.setenv("no_proxy", "*")
@@ -145,7 +145,7 @@ def test_no_connection_is_one_line(tmp_path, monkeypatch, capsys):
     assert [*(tmp_path / "new").iterdir()] == []
 
 
-def test_an_interrupted_download_keeps_what_came(tmp_path, monkeypatch, capsys):
+def test_an_interrupted_download_keeps_its_bytes(tmp_path, monkeypatch, capsys):
     data = bytes(2 << 20)
     (tmp_path / "web").mkdir()
     (tmp_path / "web/a.gz").write_bytes(data)
@@ -169,7 +169,7 @@ def test_an_interrupted_download_keeps_what_came(tmp_path, monkeypatch, capsys):
 # -- variants, sheet --------------------------------------------------------------------------------------------------
 
 
-def test_variants(masked, tmp_path):
+def test_variants_are_written_to_folders(masked, tmp_path):
     done = droptop("data", "variants", masked, tmp_path / "out", "--names", "only_fg,mixed_rand")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"20 images in {tmp_path / 'out'}\n"
@@ -180,13 +180,13 @@ def test_variants(masked, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_variants_are_all_there_or_none(masked, tmp_path, capsys):
+def test_variants_are_written_whole_or_not_at_all(masked, tmp_path, capsys):
     save(mask_of(1, (5, 5)), masked / "masks/val/b/1.png")
     assert "masks/val/b/1.png is 5 x 5 pixels" in refused(capsys, "data", "variants", masked, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["masked"]
 
 
-def test_sheet(tree, tmp_path, capsys):
+def test_sheet_writes_a_png(tree, tmp_path, capsys):
     assert main(["data", "sheet", f"folder:{tree}", str(tmp_path / "sheet.png"), "--seed", "3"]) == 0
     with Image.open(tmp_path / "sheet.png") as image:
         assert image.format == "PNG"
@@ -236,7 +236,7 @@ def test_sheet(tree, tmp_path, capsys):
         ("run --data split-cifar10 --root HERE --out HERE/out", "CIFAR-10 is not on this disk"),
     ],
 )
-def test_what_cannot_be_done(args, names, tree, tmp_path, capsys):
+def test_impossible_requests_are_refused_in_one_line(args, names, tree, tmp_path, capsys):
     write_tree(tmp_path / "one", {"train": {"a": 2}, "test": {"a": 2}})
     write_tree(tmp_path / "bad", {"train": {"a": 2, "b": 2}, "test": {"a": 1, "b": 1}})
     (tmp_path / "bad/train/b/1.png").write_text("")
@@ -248,7 +248,7 @@ def test_what_cannot_be_done(args, names, tree, tmp_path, capsys):
     assert sorted(path for path in tmp_path.rglob("*") if "cache" not in path.relative_to(tmp_path).parts) == before
 
 
-def test_a_cache_that_cannot_be_written(tree, tmp_path, monkeypatch, capsys):
+def test_a_cache_that_cannot_be_written_is_refused(tree, tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "file"))
     assert re.search(
@@ -258,7 +258,7 @@ def test_a_cache_that_cannot_be_written(tree, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", ["list", "check", "download", "variants", "sheet"])
-def test_help(name, capsys):
+def test_help_shows_every_command(name, capsys):
     assert main(["data", "--help"]) == 0
     assert f"\n  {name} " in capsys.readouterr().out
     with pytest.raises(SystemExit) as end:

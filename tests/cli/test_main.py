@@ -65,7 +65,7 @@ from toys import droptop
         ("retrain", "unknown command"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line(args, names, tmp_path, capsys):
+def test_impossible_requests_are_refused_in_one_line(args, names, tmp_path, capsys):
     (tmp_path / "here").mkdir()
     (tmp_path / "here/note.txt").write_text("mine")
     assert main(args.replace("OUT", f"{tmp_path}/out").replace("HERE", f"{tmp_path}/here").split()) == 2
@@ -86,13 +86,13 @@ def test_the_real_command_exits_with_2():
 @pytest.mark.parametrize(
     "args", ["--help", "--version", "run --help", "compare --help", "resume --help", "bench --help"]
 )
-def test_help(args):
+def test_help_exits_with_0(args):
     done = droptop(*args.split())
     assert done.returncode == 0
     assert "droptop" in done.stdout
 
 
-def test_help_does_not_wait_for_torch():
+def test_help_loads_no_torch():
     code = (
         "import sys, droptop\nfrom droptop.cli import main\n"
         "assert [main([word]) for word in ('--help', '--version', 'runn')] == [0, 0, 2]\n"
@@ -103,7 +103,7 @@ def test_help_does_not_wait_for_torch():
     assert done.stderr.startswith("droptop: unknown command runn: there are run, compare, resume,")
 
 
-def test_ctrl_c_while_a_command_is_loaded(monkeypatch, capsys):
+def test_ctrl_c_while_loading_exits_with_130(monkeypatch, capsys):
     def interrupted(name):
         raise KeyboardInterrupt
 
@@ -112,7 +112,7 @@ def test_ctrl_c_while_a_command_is_loaded(monkeypatch, capsys):
     assert capsys.readouterr().err == "droptop: interrupted\n"
 
 
-def test_a_note_is_said_once(capsys):
+def test_equal_notes_are_shown_once(capsys):
     assert main(["--version"]) == 0
     for text in ("one", "one", "other"):
         with warnings.catch_warnings():  # as figures do
@@ -121,7 +121,7 @@ def test_a_note_is_said_once(capsys):
     assert capsys.readouterr().err == "note: one\nnote: other\n"
 
 
-def test_every_command_is_where_it_is_said_to_be():
+def test_every_command_has_its_file_and_its_line_of_help():
     for name, file in COMMANDS.items():
         assert callable(getattr(importlib.import_module(f"droptop.cli.{file}"), name))
         assert f"\n  {name} " in USAGE

@@ -32,14 +32,14 @@ def test_results_are_shown_and_exported(swept, tmp_path):
     assert float(found["droptop"]["diff"]) == pytest.approx(difference)
 
 
-def test_some_figures_of_some_tests(swept, capsys):
+def test_figures_and_tests_choose_what_is_shown(swept, capsys):
     assert main(["results", str(swept), "--figures", "A_last", "--tests", "clean", "--by", "debias,seed"]) == 0
     said = capsys.readouterr().out
     assert "A_last" in said
     assert "A_avg" not in said
 
 
-def test_without_a_cell_that_is_done_there_is_nothing_to_show(swept_copy, capsys):
+def test_a_study_without_results_is_refused(swept_copy, capsys):
     for path in swept_copy.glob("runs/*/*/result.json"):
         path.unlink()
     assert main(["results", str(swept_copy)]) == 2
@@ -55,13 +55,13 @@ def test_without_a_cell_that_is_done_there_is_nothing_to_show(swept_copy, capsys
         (["--figures", "A_worst"], "nothing was measured of A_worst"),
     ],
 )
-def test_what_cannot_be_shown(args, says, swept, capsys):
+def test_impossible_requests_are_refused(args, says, swept, capsys):
     assert main(["results", str(swept), *args]) == 2
     said = capsys.readouterr().err
     assert says in said
     assert len(said.splitlines()) == 1
 
 
-def test_a_run_is_no_study(comparison, capsys):
+def test_a_run_is_refused_with_a_hint(comparison, capsys):
     assert main(["results", str(comparison[0])]) == 2
     assert f"`droptop report {comparison[0]}` shows a run or comparison" in capsys.readouterr().err

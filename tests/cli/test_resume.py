@@ -22,7 +22,7 @@ from droptop.system.locks import folder_lock as locked
 from toys import command, droptop, environment
 
 
-def test_resume_on_a_finished_run_says_so(comparison):
+def test_resume_of_a_finished_run_runs_nothing(comparison):
     out, _ = comparison
     before = (out / "compare.json").read_text()
     done = droptop("resume", out)
@@ -32,7 +32,9 @@ def test_resume_on_a_finished_run_says_so(comparison):
 
 
 @pytest.mark.parametrize("missing", ["none/summary.json", "environment.json", "figures"])
-def test_a_finished_run_is_shown_wherever_it_lies(comparison, tmp_path, monkeypatch, capsys, missing):
+def test_a_finished_run_is_shown_from_a_folder_that_cannot_be_written(
+    comparison, tmp_path, monkeypatch, capsys, missing
+):
     """Where nobody can write, that is; root can everywhere, so that writing is made to fail here."""
     out, opened = tmp_path / "out", open
     shutil.copytree(
@@ -62,7 +64,7 @@ def test_a_finished_run_is_shown_wherever_it_lies(comparison, tmp_path, monkeypa
     assert (out / missing).exists()
 
 
-def test_what_is_noted_of_kappa_0_is_what_is_run(tmp_path, monkeypatch, capsys):
+def test_config_toml_has_the_kappa_0_that_is_run(tmp_path, monkeypatch, capsys):
     """A lower gamma takes the usual one along; runs from before that was noted go on as they were."""
     asked = [
         "run",
@@ -96,7 +98,7 @@ def test_what_is_noted_of_kappa_0_is_what_is_run(tmp_path, monkeypatch, capsys):
         assert (new / name).read_bytes() == (old / name).read_bytes()
 
 
-def test_a_run_notes_the_commits_that_it_went_on_with(comparison, tmp_path):
+def test_environment_json_has_every_commit(comparison, tmp_path):
     run, path = tmp_path / "run", tmp_path / "run/environment.json"
     shutil.copytree(comparison[0] / "droptop", run)
     before = json.loads(path.read_text())
@@ -116,7 +118,7 @@ def test_a_run_notes_the_commits_that_it_went_on_with(comparison, tmp_path):
     assert environments(run)[1] == before
 
 
-def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path):
+def test_added_seeds_have_the_same_bytes(comparison, tmp_path):
     arm, more, alone = comparison[0] / "droptop", tmp_path / "more", tmp_path / "alone"
     shutil.copytree(arm, more)
     done = droptop("resume", more, "--seeds", "3")
@@ -144,7 +146,7 @@ def test_seeds_that_are_added_are_as_if_they_had_been_there(comparison, tmp_path
     assert (more / "summary.json").read_bytes() == (arm / "summary.json").read_bytes()
 
 
-def test_what_was_run_with_other_options_is_not_gone_on_with(comparison, tmp_path):
+def test_an_edited_config_is_refused(comparison, tmp_path):
     out = tmp_path / "edited"
     shutil.copytree(comparison[0], out)
     (out / "config.toml").write_text((out / "config.toml").read_text().replace("width = 4", "width = 6"))
@@ -159,7 +161,7 @@ def test_what_was_run_with_other_options_is_not_gone_on_with(comparison, tmp_pat
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_of_two_commands_for_one_new_folder_the_first_has_it(tmp_path, monkeypatch):
+def test_two_commands_cannot_begin_in_one_folder(tmp_path, monkeypatch):
     """Both find it empty; while the second one builds its learner, the first one begins."""
     out, config = tmp_path / "out", configure("fashion", debias="none", width=4, limit=64)
     first = iter([partial(begin, "run", config, out)])
@@ -169,7 +171,7 @@ def test_of_two_commands_for_one_new_folder_the_first_has_it(tmp_path, monkeypat
     assert "lr = 0.05" in (out / "config.toml").read_text()
 
 
-def test_a_busy_folder_is_waited_for_and_that_is_said(comparison, tmp_path):
+def test_resume_waits_for_a_busy_folder_and_says_so(comparison, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(comparison[0] / "droptop", run)
     (run / "seed-0/result.json").unlink()
@@ -182,7 +184,7 @@ def test_a_busy_folder_is_waited_for_and_that_is_said(comparison, tmp_path):
     assert "A_avg" in rest
 
 
-def test_damaged_records_are_made_anew_or_named(comparison, tmp_path, capsys):
+def test_damaged_results_are_made_again(comparison, tmp_path, capsys):
     out = tmp_path / "damaged"
     shutil.copytree(comparison[0], out)
     for seed, damage in enumerate(("{", "{}")):
@@ -214,7 +216,7 @@ def test_damaged_records_are_made_anew_or_named(comparison, tmp_path, capsys):
         (None, "metrics.jsonl is not there"),
     ],
 )
-def test_metrics_of_a_finished_seed_that_are_damaged_cost_its_curves_alone(comparison, tmp_path, capsys, damage, says):
+def test_damaged_metrics_of_a_finished_seed_cost_its_curves_alone(comparison, tmp_path, capsys, damage, says):
     run = tmp_path / "run"
     shutil.copytree(comparison[0] / "droptop", run)
     for path in (run / "seed-0/metrics.jsonl", run / "figures/kappa.png", run / "figures/shortcut.png"):
@@ -234,7 +236,7 @@ def test_metrics_of_a_finished_seed_that_are_damaged_cost_its_curves_alone(compa
     assert all((run / f"figures/{name}.png").exists() for name in ("kappa", "shortcut"))  # of the other seed
 
 
-def test_what_was_damaged_after_it_was_done_is_made_anew_as_is_said(comparison, tmp_path, capsys):
+def test_a_damaged_seed_is_made_again_to_the_same_bytes(comparison, tmp_path, capsys):
     run, whole = tmp_path / "run", comparison[0] / "droptop"
     shutil.copytree(whole, run)
     for seed in (0, 1):

@@ -86,7 +86,7 @@ def test_share_on_the_shortcut_is_of_the_stream(args, tmp_path):
     assert dropped["share"][0] > 2 * dropped["chance"][0]  # chance is what other images' stickers would give
 
 
-def test_a_request_that_was_accepted_resumes(tmp_path):
+def test_a_run_that_began_can_resume_without_checkpoints(tmp_path):
     args = ["--method", "mir", "--memory-batch", "60", "--candidates", "80", "--memory", "100"]
     done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr

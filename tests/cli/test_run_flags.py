@@ -199,7 +199,7 @@ def test_switches_take_true_and_false_alone(flags, says):
         parse("run", ["--out", "x", *flags])
 
 
-def test_values_after_an_equals_sign(tmp_path):
+def test_values_may_follow_an_equals_sign(tmp_path):
     (tmp_path / "c.toml").write_text("gamma = 2\n")
     config, out = parse("run", [f"--config={tmp_path / 'c.toml'}", "--out=there", "--lr=0.3", "--debias=fixed"])
     assert (config.droptop.gamma, config.learner.lr, config.options.debias) == (2.0, 0.3, "fixed")

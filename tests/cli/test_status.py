@@ -11,7 +11,7 @@ from droptop.system.locks import folder_lock
 from toys import droptop
 
 
-def test_a_study_is_counted(swept):
+def test_status_counts_the_cells_of_a_study(swept):
     done = droptop("status", swept)
     assert (done.returncode, done.stderr) == (0, "")
     assert "4 done, 0 running, 0 waiting, 0 failed; no sweep is at work" in done.stdout
@@ -50,7 +50,7 @@ def test_a_study_whose_file_changed_counts_the_cells_it_asks_for_now(swept_copy,
     assert "4 done, 0 running, 2 waiting, 0 failed" in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_read_is_told_of(swept_copy, capsys):
+def test_a_run_folder_that_cannot_be_read_is_noted(swept_copy, capsys):
     damaged = next(swept_copy.glob("runs/*none*/config.toml"))
     damaged.write_text("command = ")
     assert main(["status", str(swept_copy)]) == 0
@@ -60,7 +60,7 @@ def test_a_folder_that_cannot_be_read_is_told_of(swept_copy, capsys):
 
 
 @pytest.mark.parametrize("what", ["status", "results"])
-def test_what_is_no_study_is_refused(what, tmp_path, capsys):
+def test_an_empty_folder_is_refused(what, tmp_path, capsys):
     assert main([what, str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 

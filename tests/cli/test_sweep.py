@@ -7,7 +7,7 @@ from droptop.cli import main
 from studies import write_study
 
 
-def test_a_line_per_cell(tmp_path, capsys):
+def test_sweep_prints_a_line_per_cell(tmp_path, capsys):
     study = write_study(tmp_path / "study.toml", debias="none", seeds=2)
     assert main(["sweep", str(study), "--out", str(tmp_path / "out")]) == 0
     first, *cells, last = capsys.readouterr().out.splitlines()
@@ -29,7 +29,7 @@ def test_a_line_per_cell(tmp_path, capsys):
         ("sweep HERE/study.toml --out HERE/x --cpus 0", "--cpus takes a number above 0"),
     ],
 )
-def test_what_cannot_be_swept(args, says, tmp_path, capsys):
+def test_impossible_requests_are_refused(args, says, tmp_path, capsys):
     write_study(tmp_path / "study.toml")
     (tmp_path / "note.txt").write_text("mine")
     assert main(args.replace("HERE", str(tmp_path)).split()) == 2

@@ -83,7 +83,7 @@ def quiet(done, total, name):
     pass
 
 
-def test_fetches_and_reports(serve, tmp_path):
+def test_a_download_reports_its_progress(serve, tmp_path):
     site, seen = serve(Site({"/a.bin": DATA})), []
     fetch([site.address + "a.bin"], tmp_path / "a.bin", MD5, lambda *step: seen.append(step))
     assert (tmp_path / "a.bin").read_bytes() == DATA
@@ -96,7 +96,7 @@ def test_fetches_and_reports(serve, tmp_path):
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_goes_on_from_a_part(serve, tmp_path, ranges):
+def test_a_download_continues_from_a_part(serve, tmp_path, ranges):
     site, seen = serve(Site({"/a.bin": DATA}, ranges)), []
     (tmp_path / "a.bin.part").write_bytes(DATA[:1000])
     fetch([site.address + "a.bin"], tmp_path / "a.bin", MD5, lambda *step: seen.append(step))
@@ -107,14 +107,14 @@ def test_goes_on_from_a_part(serve, tmp_path, ranges):
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_takes_up_a_broken_connection(serve, tmp_path, ranges):
+def test_a_broken_connection_is_resumed(serve, tmp_path, ranges):
     site = serve(Site({"/a.bin": DATA}, ranges, breaks=[500_000, 400_000]))
     fetch([site.address + "a.bin"], tmp_path / "a.bin", MD5, quiet)
     assert (tmp_path / "a.bin").read_bytes() == DATA
     assert [span for _, span in site.asked] == [None, "bytes=500000-", "bytes=900000-" if ranges else "bytes=400000-"]
 
 
-def test_keeps_what_came_for_the_next_command(serve, tmp_path):
+def test_a_failed_download_leaves_its_part_for_the_next_command(serve, tmp_path):
     site = serve(Site({"/a.bin": DATA}, breaks=[100_000] * 3))
     with pytest.raises(DownloadFailed, match="the connection broke after 300,000 of 1,024,000 bytes"):
         fetch([site.address + "a.bin"], tmp_path / "a.bin", MD5, quiet)
@@ -123,7 +123,7 @@ def test_keeps_what_came_for_the_next_command(serve, tmp_path):
     assert (tmp_path / "a.bin").read_bytes() == DATA
 
 
-def test_the_next_mirror_takes_up_where_the_first_broke(serve, tmp_path):
+def test_the_next_mirror_continues_the_part(serve, tmp_path):
     first, second = serve(Site({"/a.bin": DATA}, breaks=[1000])), serve(Site({"/m/a.bin": DATA}))
     fetch([first.address + "a.bin", second.address + "m/a.bin"], tmp_path / "a.bin", MD5, quiet)
     assert second.asked == [("/m/a.bin", "bytes=1000-")]
@@ -131,7 +131,7 @@ def test_the_next_mirror_takes_up_where_the_first_broke(serve, tmp_path):
 
 
 @pytest.mark.parametrize("extra", [b"", b"and more"])
-def test_a_part_that_is_whole_or_longer(serve, tmp_path, extra):
+def test_a_part_that_is_too_long_is_fetched_again(serve, tmp_path, extra):
     site = serve(Site({"/a.bin": DATA}))
     (tmp_path / "a.bin.part").write_bytes(DATA + extra)
     fetch([site.address + "a.bin"], tmp_path / "a.bin", MD5, quiet)
@@ -139,7 +139,7 @@ def test_a_part_that_is_whole_or_longer(serve, tmp_path, extra):
     assert len(site.asked) == (2 if extra else 1)
 
 
-def test_a_part_of_another_file(serve, tmp_path):
+def test_a_part_of_another_file_is_fetched_again(serve, tmp_path):
     site = serve(Site({"/a.bin": DATA}))
     (tmp_path / "a.bin.part").write_bytes(b"something else")
     fetch([site.address + "a.bin"], tmp_path / "a.bin", MD5, quiet)
@@ -147,7 +147,7 @@ def test_a_part_of_another_file(serve, tmp_path):
     assert [span for _, span in site.asked] == ["bytes=14-", None]
 
 
-def test_wrong_checksum(serve, tmp_path):
+def test_a_wrong_checksum_is_refused(serve, tmp_path):
     wrong, right = serve(Site({"/a.bin": DATA[:-1] + b"!"})), serve(Site({"/a.bin": DATA}))
     with pytest.raises(DownloadFailed, match="sends another file: its MD5 is not " + MD5):
         fetch([wrong.address + "a.bin"], tmp_path / "a.bin", MD5, quiet)
@@ -157,7 +157,7 @@ def test_wrong_checksum(serve, tmp_path):
     assert (tmp_path / "a.bin").read_bytes() == DATA
 
 
-def test_not_found(serve, tmp_path):
+def test_a_missing_file_is_named(serve, tmp_path):
     empty, full = serve(Site({})), serve(Site({"/a.bin": DATA}))
     with pytest.raises(DownloadFailed, match="HTTP 404 Not Found"):
         fetch([empty.address + "a.bin"], tmp_path / "a.bin", MD5, quiet)
@@ -172,7 +172,7 @@ def test_a_busy_server_is_asked_again(serve, tmp_path):
     assert len(site.asked) == 3
 
 
-def test_no_connection(nobody, tmp_path):
+def test_a_missing_connection_is_named(nobody, tmp_path):
     with pytest.raises(DownloadFailed) as error:
         fetch([nobody + "a.bin"], tmp_path / "a.bin", MD5, quiet)
     text = str(error.value)
@@ -209,7 +209,7 @@ def package(site, files, folder, archive=True):
     return Package("A set", (site.address,), sums, folder, archive)
 
 
-def test_unpacks_an_archive(serve, tmp_path):
+def test_an_archive_is_unpacked(serve, tmp_path):
     site, root = serve(Site({})), tmp_path / "new" / "data"
     pack = package(site, {"set.tar.gz": archive({"set/a": b"1", "set/b": b"2"})}, "set")
     assert bring(pack, root, quiet) == f"A set is in {root / 'set'}"
@@ -237,14 +237,14 @@ def test_an_archive_unpacks_nowhere_else_and_whole_or_not_at_all(serve, tmp_path
     assert os.listdir(root) == ["set.tar.gz"]
 
 
-def test_an_archive_that_is_cut_off(serve, tmp_path):
+def test_a_truncated_archive_is_refused(serve, tmp_path):
     pack = package(serve(Site({})), {"set.tar.gz": archive({"set/a": os.urandom(9999)})[:-500]}, "set")
     with pytest.raises(DownloadFailed, match=r"set.tar.gz"):
         bring(pack, tmp_path, quiet)
     assert os.listdir(tmp_path) == ["set.tar.gz"]
 
 
-def test_single_files(serve, tmp_path):
+def test_a_package_of_single_files_is_fetched(serve, tmp_path):
     site = serve(Site({}))
     pack = package(site, {"x-ubyte.gz": b"1", "y-ubyte.gz": b"2"}, "raw", archive=False)
     (tmp_path / "raw").mkdir()
@@ -254,14 +254,14 @@ def test_single_files(serve, tmp_path):
     assert site.asked == [("/x-ubyte.gz", None)]
 
 
-def test_a_place_that_cannot_be_written(serve, tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused(serve, tmp_path):
     (tmp_path / "file").touch()
     pack = package(serve(Site({})), {"set.tar.gz": archive({"set/a": b"1"})}, "set")
     with pytest.raises(DownloadFailed, match="file"):
         bring(pack, tmp_path / "file" / "below", quiet)
 
 
-def test_names(tmp_path):
+def test_unknown_packages_are_refused(tmp_path):
     with pytest.raises(BadRequest, match="one of cifar10, cifar100, mnist, not imagenet"):
         download.download("imagenet", tmp_path, quiet)
 

@@ -16,7 +16,7 @@ PACKED = gzip.compress(GOOD, mtime=0)
 
 
 @pytest.mark.parametrize("name", ["images-idx3-ubyte", "images-idx3-ubyte.gz"])
-def test_reads_what_was_written(tmp_path, name):
+def test_files_are_read_back(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(GOOD) if name.endswith("gz") else GOOD)
     numbers = read_idx(tmp_path / name, SHAPE)
     assert numbers.dtype == np.uint8
@@ -39,7 +39,7 @@ def test_reads_what_was_written(tmp_path, name):
     ],
 )
 @pytest.mark.parametrize("compressed", [False, True])
-def test_refuses(tmp_path, data, reason, compressed):
+def test_damaged_files_are_refused(tmp_path, data, reason, compressed):
     path = tmp_path / ("file.gz" if compressed else "file")
     path.write_bytes(gzip.compress(data) if compressed else data)
     with pytest.raises(BadRequest, match=reason) as error:
@@ -59,13 +59,13 @@ def test_refuses(tmp_path, data, reason, compressed):
         pytest.param(PACKED + b"more", id="more-behind"),
     ],
 )
-def test_refuses_damaged_compression(tmp_path, data):
+def test_damaged_compression_is_refused(tmp_path, data):
     (tmp_path / "file.gz").write_bytes(data)
     with pytest.raises(BadRequest, match=r"file.gz"):
         read_idx(tmp_path / "file.gz", SHAPE)
 
 
-def test_refuses_a_bomb_without_opening_it(tmp_path):
+def test_a_bomb_is_refused_without_opening_it(tmp_path):
     """A gigabyte of zeros in a megabyte: no more is decompressed than the shape asks for."""
     member = gzip.compress(bytes(1 << 20))
     (tmp_path / "file.gz").write_bytes(PACKED + member * 1024)
@@ -73,14 +73,14 @@ def test_refuses_a_bomb_without_opening_it(tmp_path):
         read_idx(tmp_path / "file.gz", SHAPE)
 
 
-def test_files_that_cannot_be_read(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     for path in (tmp_path / "absent", tmp_path / "absent.gz", tmp_path):
         with pytest.raises(BadRequest, match=str(path)):
             read_idx(path, SHAPE)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_fuzz(tmp_path, compressed):
+def test_mutated_files_are_read_or_refused(tmp_path, compressed):
     """A refusal, or the numbers that are in the file; nothing else is raised."""
     good = gzip.compress(GOOD, mtime=0) if compressed else GOOD
     path = tmp_path / ("file.gz" if compressed else "file")

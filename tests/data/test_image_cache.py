@@ -41,7 +41,7 @@ def images(part, size=12, room=2**20):
     return cache.load_images(plain(part, size, "a tree"), part.y, Room(room))
 
 
-def test_decodes_what_is_there(part):
+def test_images_are_decoded_as_pillow_decodes_them(part):
     samples = images(part)
     assert isinstance(samples, Samples)
     assert (samples.x.dtype, samples.y.tolist()) == (torch.uint8, [0, 0, 0, 1, 1])
@@ -49,7 +49,7 @@ def test_decodes_what_is_there(part):
         assert np.array_equal(samples.x[row].permute(1, 2, 0).numpy(), pixels(part.path(row)))
 
 
-def test_beyond_the_room_it_stays_on_the_disk(part):
+def test_images_beyond_the_room_stay_on_the_disk(part):
     room = Room(5 * 3 * 12 * 12)
     memory, disk = (cache.load_images(plain(part, 12, "a tree"), part.y, room) for _ in range(2))
     assert (type(memory), type(disk), room.left) == (Samples, StoredImages, 0)
@@ -75,14 +75,14 @@ def test_seeds_of_one_process_share_what_is_in_memory(part):
 # -- Whether it is made anew ------------------------------------------------------------------------------------------
 
 
-def test_made_once(part, decodes):
+def test_a_cache_is_made_once(part, decodes):
     first = images(part)
     assert sorted(decodes) == ["0.png", "0.png", "1.png", "1.png", "2.png"]
     assert torch.equal(images(part).x, first.x)
     assert len(decodes) == 5
 
 
-def test_made_anew_when_anything_changes(part, decodes):
+def test_a_changed_image_or_size_makes_another_cache(part, decodes):
     keys = {
         plain(part, 12, "").key,
         plain(part, 13, "").key,
@@ -100,7 +100,7 @@ def test_made_anew_when_anything_changes(part, decodes):
     assert len(decodes) == 15
 
 
-def test_a_tree_that_moves_keeps_its_cache(part, tmp_path, decodes):
+def test_a_moved_folder_keeps_its_cache(part, tmp_path, decodes):
     images(part)
     part.home.rename(tmp_path / "elsewhere")
     images(read_tree(tmp_path / "elsewhere")[0])
@@ -108,7 +108,7 @@ def test_a_tree_that_moves_keeps_its_cache(part, tmp_path, decodes):
 
 
 @pytest.mark.parametrize("damage", ["cut", "row", "gone", "another"])
-def test_a_damaged_cache_is_made_anew(part, cache_folder, damage, decodes):
+def test_a_damaged_cache_is_made_again(part, cache_folder, damage, decodes):
     good = images(part).x.clone()  # of the samples themselves nothing is left, or they would be shared
     (path,) = cache_folder.glob("*.images")
     data = bytearray(path.read_bytes())
@@ -125,7 +125,7 @@ def test_a_damaged_cache_is_made_anew(part, cache_folder, damage, decodes):
     assert len(decodes) == 10
 
 
-def test_who_looks_once_looks_again_when_told_to(part):
+def test_shared_reads_end_when_they_are_forgotten(part):
     looked = []
     assert [read_once("a", lambda: looked.append(1)) for _ in range(2)] == [None, None]
     assert len(looked) == 2  # nobody asked for less
@@ -150,7 +150,7 @@ def test_a_file_that_does_not_decode_is_named(part, cache_folder):
 
 
 @pytest.mark.parametrize("content", [b"", b"no image at all", b"\x89PNG\r\n\x1a\n" + bytes(50), b"\xff\xd8\xff\xe0"])
-def test_files_that_are_no_images(tmp_path, content):
+def test_files_that_are_no_images_are_named(tmp_path, content):
     (tmp_path / "x.jpg").write_bytes(content)
     with pytest.raises(BadRequest, match=r"x\.jpg does not decode"):
         read_image(tmp_path / "x.jpg")
@@ -173,7 +173,7 @@ def test_a_full_disk_leaves_nothing(part, cache_folder, monkeypatch, when):
     assert [entry.name for entry in cache_folder.iterdir()] == ["lock"]
 
 
-def test_a_cache_that_cannot_be_written(part, cache_folder):
+def test_a_cache_that_cannot_be_written_is_refused(part, cache_folder):
     cache_folder.write_text("a file")
     with pytest.raises(BadRequest, match="cache: File exists"):
         images(part)
@@ -224,7 +224,7 @@ def test_two_processes_make_one_cache_and_a_killed_one_leaves_no_trace(tmp_path,
     assert sorted(entry.suffix for entry in cache_folder.iterdir()) == ["", ".images"]
 
 
-def test_where_it_lies(monkeypatch, tmp_path):
+def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path):
     assert cache.cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("DROPTOP_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
@@ -234,7 +234,7 @@ def test_where_it_lies(monkeypatch, tmp_path):
     assert cache.cache_folder() == Path("/home/me/.cache/droptop")
 
 
-def test_progress(part, monkeypatch):
+def test_progress_counts_the_images(part, monkeypatch):
     told = []
     monkeypatch.setattr(cache, "BLOCK", 2)
     token = cache.progress.set(lambda *report: told.append(report))
@@ -268,7 +268,7 @@ def test_every_kind_of_image(tmp_path):
     assert read_image(tmp_path / "print.jpg").mode == "RGB"
 
 
-def test_turned_as_the_camera_says(tmp_path):
+def test_images_are_turned_as_the_camera_says(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was held upright
     image = picture(3, (8, 4))
@@ -284,7 +284,7 @@ def test_a_large_photograph_is_not_decoded_in_full(tmp_path):
     assert abs(small[0] - small[1]).max() <= 3
 
 
-def test_another_folder_is_not_taken_for_the_same(tmp_path):
+def test_two_folders_of_equal_names_have_two_caches(tmp_path):
     """Names, lengths and times agree, as in archives that are made reproducibly."""
     homes = []
     for place, colour in (("one", 40), ("two", 200)):

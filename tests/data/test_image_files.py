@@ -10,7 +10,7 @@ from droptop.streams import find
 from pictures import picture, save, write_tree
 
 
-def test_files_are_what_a_stream_of_folders_makes_of_them(tmp_path):
+def test_single_files_give_the_pixels_of_a_stream_of_folders(tmp_path):
     tree = write_tree(tmp_path / "tree", {"train": {"a": 40, "b": 40}, "test": {"a": 3, "b": 3}}, size=(37, 24))
     save(picture(99, (301, 150)), tree / "test/a/large.jpg")  # decoded at a part of its size
     test = make_stream(f"folder:{tree}", image_size=16).tests["test"]
@@ -20,7 +20,7 @@ def test_files_are_what_a_stream_of_folders_makes_of_them(tmp_path):
     assert torch.equal(torch.cat([x for _, x, _ in batches]), test[torch.arange(len(test))].x)
 
 
-def test_images_with_a_border_are_given_one(tmp_path):
+def test_images_of_another_size_are_given_a_border(tmp_path):
     samples = make_stream("fashion").tests["clean"][torch.arange(3)]
     border = find("fashion").border
     for image in samples.x:

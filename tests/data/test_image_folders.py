@@ -24,7 +24,7 @@ def test_classes_and_images_are_sorted(tmp_path):
     assert train.rows_of == [[0, 1, 2, 3], list(range(4, 15))]
 
 
-def test_images_with_other_endings_are_told_of(tmp_path):
+def test_images_with_unknown_endings_are_noted(tmp_path):
     tree = write_tree(tmp_path, {"train": {"a": 2}, "test": {"a": 1}})
     for name in ("x.bmp", "y.TIF", "z.tif", "paper.pdf"):  # the last is no image that anybody could read
         (tree / "train/a" / name).write_bytes(b"")
@@ -36,7 +36,7 @@ def test_images_with_other_endings_are_told_of(tmp_path):
     assert len(train) == 2
 
 
-def test_val_will_do_and_test_comes_first(tmp_path):
+def test_test_is_preferred_to_val(tmp_path):
     tree = write_tree(tmp_path, {"train": {"a": 1}, "val": {"a": 2}})
     assert read_tree(tree)[1].names[0] == "val/a/0.png"
     write_tree(tmp_path, {"test": {"a": 3}})
@@ -68,7 +68,7 @@ def test_a_fifth_of_each_class_is_held_out(tmp_path):
         ({"train": {"a": 5, "b": 1}}, "train/b holds one image"),
     ],
 )
-def test_odd_trees_are_refused(tmp_path, parts, complaint):
+def test_incomplete_folders_are_refused(tmp_path, parts, complaint):
     for part, classes in parts.items():
         for name in ["", *classes]:
             (tmp_path / part / name).mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def test_odd_trees_are_refused(tmp_path, parts, complaint):
     assert "\n" not in str(error.value)
 
 
-def test_what_is_no_folder_is_refused(tmp_path):
+def test_files_in_place_of_folders_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadRequest, match="file is not a folder"):
         read_tree(tmp_path / "file")
@@ -85,7 +85,7 @@ def test_what_is_no_folder_is_refused(tmp_path):
         read_tree(tmp_path / "nowhere")
 
 
-def test_a_name_that_is_no_text_is_refused(tmp_path):
+def test_names_that_are_not_utf_8_are_refused(tmp_path):
     tree = write_tree(tmp_path / "tree", {"train": {"a": 2, "b": 2}})
     odd = os.fsencode(tree / "train/a") + b"/caf\xe9.png"
     os.rename(os.fsencode(tree / "train/a/0.png"), odd)

@@ -30,7 +30,7 @@ def labels():
     return torch.arange(ROWS) % 4
 
 
-def test_rows_come_back(path, images):
+def test_rows_are_read_back(path, images):
     kept = StoredImages(path, labels())
     rows = torch.tensor([36, 0, 0, 17])
     assert torch.equal(kept[rows].x, torch.from_numpy(images)[rows])
@@ -40,7 +40,7 @@ def test_rows_come_back(path, images):
     assert [entry.name for entry in path.parent.iterdir()] == ["a.images"]
 
 
-def test_only_a_whole_file_of_that_key_will_do(path, tmp_path):
+def test_only_a_whole_file_of_its_key_is_used(path, tmp_path):
     assert image_store.whole(path, "key")
     assert not image_store.whole(path, "another key")
     assert not image_store.whole(tmp_path / "none", "key")
@@ -70,14 +70,14 @@ def test_a_damaged_row_is_never_used(path, row):
     assert not path.exists()
 
 
-def test_a_file_cut_short_while_open(path):
+def test_a_file_cut_short_while_open_is_refused(path):
     kept = StoredImages(path, labels())
     os.truncate(path, image_store.HEADER + 100)
     with pytest.raises(BadCache, match="row 9 is damaged"):
         kept[torch.tensor([9])]
 
 
-def test_closes_its_file(path):
+def test_the_file_is_closed_with_its_owner(path):
     kept = StoredImages(path, labels())
     descriptor = kept.file
     del kept

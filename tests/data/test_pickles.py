@@ -59,12 +59,12 @@ def test_reads_what_python_reads(tmp_path, dump):
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "?", "<i2", "<u4", "<i8", "<f4", "<f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_of_numbers(tmp_path, dtype, order):
+def test_arrays_of_every_type_are_read(tmp_path, dtype, order):
     array = np.array(np.arange(6).reshape(2, 3), dtype=dtype, order=order)
     assert same(read(tmp_path, python3_pickle({"data": array}))["data"], array)
 
 
-def test_many_values(tmp_path):
+def test_lists_of_many_values_are_read(tmp_path):
     record = {
         "values": [0, 255, 65535, -5, 1 << 40, -(1 << 70), 0.1, None, True, False, "ü", b"\x80\xff", [[]]],
         "long": [str(n) for n in range(3000)],
@@ -180,7 +180,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_refuses(tmp_path, name):
+def test_other_instructions_are_refused(tmp_path, name):
     data, reason = HOSTILE[name]
     with pytest.raises(BadRequest, match=reason) as error:
         read(tmp_path, data)
@@ -190,7 +190,7 @@ def test_refuses(tmp_path, name):
 
 
 @pytest.mark.parametrize("protocol", range(6))
-def test_runs_nothing(tmp_path, protocol):
+def test_nothing_is_called(tmp_path, protocol):
     data = pickle.dumps({"data": Touch(tmp_path / "touched")}, protocol)
     with pytest.raises(BadRequest):
         read(tmp_path, data)
@@ -200,7 +200,7 @@ def test_runs_nothing(tmp_path, protocol):
 
 
 @pytest.mark.parametrize("dump", [python2_pickle, python3_pickle])
-def test_refuses_every_truncation(tmp_path, dump):
+def test_every_truncation_is_refused(tmp_path, dump):
     data = dump(RECORD)
     for length in range(len(data)):
         with pytest.raises(BadRequest, match="batch"):
@@ -272,7 +272,7 @@ def test_nests_as_deep_as_it_likes(tmp_path):
     assert itself[0] is itself
 
 
-def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+def test_unreadable_files_are_refused(tmp_path, monkeypatch):
     with pytest.raises(BadRequest, match="absent: No such file"):
         load(tmp_path / "absent")
     with pytest.raises(BadRequest, match="directory"):
@@ -312,7 +312,7 @@ INSTRUCTIONS = [
 ]
 
 
-def test_fuzz(tmp_path: Path):
+def test_mutated_files_are_read_or_refused(tmp_path: Path):
     """A refusal or what Python reads; nothing else is raised, and nothing runs."""
     touched = tmp_path / "touched"
     small = RECORD | {"data": RECORD["data"][:, :10].copy()}

@@ -47,7 +47,7 @@ def test_only_the_top_kappa_follow_attention():
     assert by_rank[:, 11:].mean().item() == pytest.approx(1 - 0.06 * 256 / 245.76, abs=0.005)
 
 
-def test_random_never_looks():
+def test_random_drops_never_run_the_attention_pass():
     def must_not():
         raise AssertionError("the attention pass costs a forward pass")
 

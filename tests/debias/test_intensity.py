@@ -96,7 +96,7 @@ def test_kappa_follows_the_better_direction():
         assert intensity.entries.sum() == 0
 
 
-def test_never_beyond_gamma():
+def test_kappa_never_exceeds_gamma():
     intensity = Intensity(IntensityConfig(history=2), 1, 5.0, 5.0)
     blocks(intensity, 1.0, 2.0, 40)
     assert intensity.kappa.item() == 5.0

@@ -31,7 +31,7 @@ def slow_mask(attention, top, total, noise, soft):
     st.booleans(),
     st.booleans(),
 )
-def test_against_a_slow_loop(seed, height, width, share, top_share, soft, ties):
+def test_drop_mask_against_a_slow_loop(seed, height, width, share, top_share, soft, ties):
     random = torch.Generator().manual_seed(seed)
     attention = torch.randn(3, height, width, generator=random)
     if ties:
@@ -65,7 +65,7 @@ def test_stochastic_rounding_keeps_the_mean_and_the_order():
     assert cell_counts(torch.tensor([4.5, 5.4, 0.0, 100.0]), 64, uniform[:4], "nearest").tolist() == [3, 3, 0, 64]
 
 
-def test_zero_drops_nothing():
+def test_gamma_0_drops_nothing():
     uniform = torch.tensor([0.0, 1 - 2**-24])
     assert cell_counts(torch.zeros(2), 64, uniform).tolist() == [0, 0]
     assert drop_mask(torch.rand(2, 8, 8), torch.zeros(2), torch.zeros(2), torch.rand(2, 8, 8)).min() == 1

@@ -10,7 +10,7 @@ def summary(tests):
 
 
 @pytest.mark.parametrize(("count", "lengths"), [(1, [1]), (5, [5]), (6, [3, 3]), (9, [5, 4]), (11, [4, 4, 3])])
-def test_rows_of_test_sets(count, lengths):
+def test_test_sets_stand_in_rows_of_equal_length(count, lengths):
     names = [f"set {n}" for n in range(count)]
     rows = in_rows(names)
     assert [len(row) for row in rows] == lengths

@@ -50,7 +50,7 @@ def test_every_set_and_class_is_shown(tests):
     assert len(lefts) == tests  # a block each
 
 
-def test_what_is_not_there_stays_white():
+def test_missing_images_stay_white():
     spec, config = Spec((3, 12, 12), CLASSES), StreamConfig(tasks=1, batch=4)
     stream = Stream("mine", spec, noise(30, 0), {"few": noise(2, 1)}, config, seed=0)
     sheet = np.asarray(Image.open(io.BytesIO(contact_sheet(stream))).convert("RGB"))

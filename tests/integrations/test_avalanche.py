@@ -82,7 +82,7 @@ def weights(strategy):
     return [weight.clone() for weight in strategy.model.state_dict().values()]
 
 
-def test_is_attach_in_a_loop_of_ones_own():
+def test_the_plugin_gives_what_attach_gives():
     plugin = DropTopPlugin("maxpool", "layer4", CLASSES, gamma=20.0, **OPTIONS)
     strategy = trained(plugin)
     ours = Strategy([])
@@ -117,7 +117,7 @@ def test_gamma_zero_is_no_plugin():
     assert not all(torch.equal(a, b) for a, b in zip(plain, something))
 
 
-def test_goes_on_after_an_error_in_another_model_and_from_a_copy():
+def test_the_plugin_survives_errors_and_copies():
     plugin = DropTopPlugin("maxpool", "layer4", CLASSES, **OPTIONS)
     strategy = trained(plugin)
     first, second = experiences()
@@ -136,7 +136,7 @@ def test_goes_on_after_an_error_in_another_model_and_from_a_copy():
 
 
 @pytest.mark.filterwarnings("ignore")  # of other people's
-def test_in_avalanche():
+def test_avalanches_strategies_run_the_plugin():
     try:
         avalanche = pytest.importorskip("avalanche", exc_type=ImportError)
         from avalanche.benchmarks.scenarios import class_incremental_benchmark

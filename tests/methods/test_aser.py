@@ -50,7 +50,7 @@ def test_shapley_values_by_their_definition(seed, points, k, missing):
         assert (values[sample, points:] == 0).all()
 
 
-def test_take_places():
+def test_newcomers_take_the_slots_of_those_that_leave():
     none = 99
     slots = torch.tensor([40, 41, 42])
     leaves = torch.tensor([True, False, True, False, True, False, True])  # 40 and 42 go; newcomers 0 and 2 stay
@@ -130,7 +130,7 @@ def test_update_lets_the_lowest_values_leave():
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_what_does_not_fit_any_more_competes(wanted, monkeypatch):
+def test_samples_that_do_not_fit_compete(wanted, monkeypatch):
     """The batch that fills the memory: two of it find a place, the other four compete."""
     learner = feed(toy_learner("aser", debias="none", memory=20), toy_batches(3, size=6))
     stream = dict(zip("xy", toy_batches(1, size=6, seed=5)[0])) | {"logits": torch.zeros(6, 4)}
@@ -154,7 +154,7 @@ def test_what_does_not_fit_any_more_competes(wanted, monkeypatch):
         assert torch.equal(rows, torch.cat([before, stream["x"][:2]]))
 
 
-def test_scarce_classes():
+def test_classes_with_few_samples_are_handled():
     learner = toy_learner("aser", memory=80)  # an equal share of four classes is 20
     labels = torch.tensor([0] * 54 + [1] * 20 + [2] * 5 + [3])
     learner.memory.write(torch.arange(80), {"x": torch.zeros(80, 3, 16, 16, dtype=torch.uint8), "y": labels})

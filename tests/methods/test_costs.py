@@ -30,7 +30,7 @@ def passes(learner):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_forward_passes_of_a_step(method):
+def test_a_step_takes_the_forward_passes_that_its_file_states(method):
     learner = feed(toy_learner(method, debias="none", memory=60), toy_batches(10))
     seen = passes(learner)
     learner.step(*toy_batches(1, seed=2)[0][:2])

@@ -45,7 +45,7 @@ def mine(tmp_path):
     return path
 
 
-def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, capsys):
+def test_a_method_in_a_file_runs_and_resumes(mine, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     asked = ["--method", "mine.py", "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
     assert main(["compare", *asked, "--seeds", "2", "--out", "out"]) == 0
@@ -68,7 +68,7 @@ def test_runs_in_processes_of_its_own_and_resumes(mine, tmp_path, monkeypatch, c
     assert "takes an absolute path" in capsys.readouterr().err
 
 
-def test_what_was_measured_is_shown_without_its_file(mine, tmp_path, capsys):
+def test_results_are_shown_without_the_file(mine, tmp_path, capsys):
     """Which was moved, and makes the same again from where it lies now."""
     mine.write_text(mine.read_text().replace("    smoothing", "    unset: int | None = None\n    smoothing"))
     out, moved = tmp_path / "out", tmp_path / "moved.py"
@@ -96,7 +96,7 @@ def test_what_was_measured_is_shown_without_its_file(mine, tmp_path, capsys):
     assert not (out / "droptop/seed-1").exists()
 
 
-def test_studies_are_shown_without_it(mine, tmp_path):
+def test_studies_are_shown_without_the_file(mine, tmp_path):
     study, out = write_study(tmp_path / "study.toml", method=["er", str(mine)], seeds=1), tmp_path / "out"
     assert droptop("sweep", study, "--out", out).returncode == 0
     before = {command: droptop(command, out).stdout for command in ("status", "results", "report")}
@@ -134,7 +134,7 @@ def test_one_of_several_is_chosen_by_name(mine):
         ("class\n", "line 1: SyntaxError"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_one_line(tmp_path, capsys, text, reason):
+def test_a_bad_file_is_refused_in_one_line(tmp_path, capsys, text, reason):
     path = tmp_path / "bad.py"
     if text is not None:
         path.write_text(text)
@@ -146,14 +146,14 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path, capsys, text, reason):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_configurations_travel_whole(method):
+def test_configurations_survive_pickling(method):
     weights = {"weights": "random"} if method in ("l2p", "dualprompt") else {}
     for debias in ("none", "droptop", "no-fusion"):
         config = configure("fashion-background", method, debias, lr=0.3, seeds=3, limit=7, **weights)
         assert pickle.loads(pickle.dumps(config)) == config
 
 
-def test_an_error_in_it_is_told_by_file_and_line(mine, tmp_path, capsys):
+def test_an_error_in_the_file_names_its_line(mine, tmp_path, capsys):
     mine.write_text(mine.read_text().replace("return F.cross", "raise ValueError('mine')\n        return F.cross"))
     assert (
         main(

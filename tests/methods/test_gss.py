@@ -45,7 +45,7 @@ def test_scores_against_explicit_backward_passes(seed, steps):
     torch.testing.assert_close(batch_score, expected, rtol=1e-3, atol=1e-4)
 
 
-def test_a_memory_smaller_than_a_batch_still_has_an_opinion():
+def test_a_memory_smaller_than_a_batch_gives_scores():
     learner = toy_learner("gss", memory=50)
     learner.observe(*toy_batches(1, size=4)[0])
     x, y, _ = toy_batches(1, size=2, seed=1)[0]

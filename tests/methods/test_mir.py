@@ -25,7 +25,7 @@ def slow_interference(learner, stream, candidates):
 
 @given(st.integers(0, 1000), st.integers(3, 8))
 @settings(max_examples=10)
-def test_against_a_deep_copy(seed, steps):
+def test_interference_is_that_of_a_step_on_a_copy(seed, steps):
     learner = feed(toy_learner("mir", seed=seed, candidates=12), toy_batches(steps, seed=seed))
     x, y, _ = toy_batches(1, seed=seed + 1)[0]
     stream = {"x": x, "y": y}

@@ -97,7 +97,7 @@ def test_kernels_are_batch_norm_when_interpreted():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine on which no kernel can run")
-def test_where_triton_does_not_work_torchs_kernels_serve():
+def test_without_triton_torchs_kernels_are_used():
     own_kernels.cache_clear()  # it says so once
     with pytest.warns(UserWarning, match="Triton does not work here"):
         assert own_kernels() is None
@@ -116,7 +116,7 @@ def test_a_backbone_switches_all_of_its_layers():
     assert not Norm(3).own_kernels  # which others do not share
 
 
-def test_on_a_cpu_it_is_torchs_own():
+def test_on_a_cpu_the_layer_is_torchs():
     layer, x, add, _ = given((4, 6, 5, 5), torch.float32, "cpu")
     own = nn.BatchNorm2d(6)
     own.load_state_dict(layer.state_dict(), strict=False)
@@ -127,7 +127,7 @@ def test_on_a_cpu_it_is_torchs_own():
 
 
 @pytest.mark.parametrize("part", ["stem", "trunk"])
-def test_a_compiler_sees_through_it(part):
+def test_the_layer_compiles_without_a_graph_break(part):
     model = build(NetConfig(width=4), 3, 4, seed=0)
     model.use_own_kernels(True)
     x = torch.zeros(2, 3, 16, 16)
@@ -145,7 +145,7 @@ def test_large_offsets_lose_nothing():
 
 
 @on_a_gpu
-def test_the_same_bits_every_time_also_beside_others():
+def test_kernels_on_many_streams_give_the_same_bits():
     """Ten layers at once on streams of their own, twenty times: counters and parts of sums are not mixed up."""
     made = [given((64, 64, 16, 16), torch.bfloat16, "cuda", seed) for seed in range(10)]
     alone = [ours(copy.deepcopy(layer), x.detach(), add, gradient, True) for layer, x, add, gradient in made]
@@ -174,7 +174,7 @@ def test_running_statistics_stay_where_they_are_not_tracked():
 
 
 @on_a_gpu
-def test_who_hooks_a_layer_sees_what_it_gives_alone():
+def test_hooks_see_the_layers_own_output():
     layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     seen = []
     layer.register_forward_hook(lambda layer, entered, left: seen.append(left))
@@ -206,7 +206,7 @@ def test_nan_and_infinity_come_through():
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_patches(layer, dtype):
+def test_own_patches_are_those_of_unfold(layer, dtype):
     x = torch.randn(3, layer.in_channels, 9, 11, dtype=dtype)
     assert own_kernels() is not None
     found = patches(x.cuda(), layer, own_kernels=True)
@@ -214,7 +214,7 @@ def test_patches(layer, dtype):
 
 
 @on_a_gpu
-def test_a_loop_of_ones_own_gets_torchs_kernels_and_the_engine_ours():
+def test_own_kernels_are_used_only_when_asked_for():
     layer, x, add, _ = given((8, 6, 5, 5), torch.float32, "cuda")
     assert not layer.fuses(x)
     ours = copy.deepcopy(layer)

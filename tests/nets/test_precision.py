@@ -34,7 +34,7 @@ def test_bf16_is_autocast_with_its_weights_cast_together():
         assert torch.equal(gradient, expected[1][name]), name
 
 
-def test_maps_and_features_come_as_they_should():
+def test_maps_keep_bf16_and_features_are_float32():
     model = net("bf16")
     with evaluating(model):
         first = model.stem(torch.zeros(2, *SHAPE))

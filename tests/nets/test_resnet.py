@@ -21,7 +21,7 @@ def test_map_sizes(stem, first, last):
     assert (features.map >= 0).all()
 
 
-def test_is_resnet_18():
+def test_the_default_net_is_resnet_18():
     parameters = sum(p.numel() for p in build(NetConfig(width=64, stem="7x7/2-pool"), 3, 1000, seed=0).parameters())
     assert parameters == 11_689_512  # torchvision's resnet18
 
@@ -34,7 +34,7 @@ def test_the_seed_decides_the_weights_and_nothing_else_does():
     assert not torch.equal(a.fc.weight, c.fc.weight)
 
 
-def test_modes():
+def test_evaluating_and_untracked_restore_the_modes():
     model = build(NetConfig(width=4), 3, 10, seed=0).train()
     x = torch.rand(8, 3, 32, 32)
     before = [buffer.clone() for buffer in model.buffers()]

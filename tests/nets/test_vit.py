@@ -117,14 +117,14 @@ def test_parameters_have_timms_names():
     }
 
 
-def test_is_vit_base():
+def test_the_default_net_is_vit_base():
     """timm's vit_base_patch16_224 with 1,000 classes."""
     with torch.device("meta"):
         model = ViT(1000, 16, 768, 12, 12, 224)
     assert sum(weight.numel() for weight in model.parameters()) == 86_567_656
 
 
-def test_equals_timm():
+def test_the_vit_gives_timms_output():
     timm = pytest.importorskip("timm")
     theirs = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=8, depth=4, num_classes=7).eval()
     ours = ViT(7, 8, 192, 4, 3, 32)
@@ -144,7 +144,7 @@ def test_resampled_positions_equal_timms(grid):
     torch.testing.assert_close(resample_positions(positions, grid), expected, atol=1e-6, rtol=1e-6)
 
 
-def test_resampled_positions():
+def test_positions_are_resampled_to_another_grid():
     positions = torch.randn(1, 17, 24)
     assert resample_positions(positions, 4) is positions
     larger = resample_positions(positions, 8)
@@ -215,17 +215,17 @@ def test_another_image_size_resamples_positions(file):
         ({"input_size": 18}, {}, "--input-size takes a multiple of the patch size 4, not 18"),
     ],
 )
-def test_what_does_not_fit_is_named(file, config, change, message):
+def test_weights_that_do_not_fit_are_refused_by_name(file, config, change, message):
     with pytest.raises(BadRequest, match=message.replace("(", r"\(")):
         build(ViTConfig(**config), 3, 9, 0, file(**change))
 
 
-def test_no_weights_says_what_to_pass():
+def test_missing_weights_are_refused_with_a_hint():
     with pytest.raises(BadRequest, match=r"--weights FILE\.safetensors.*--weights hf:.*--weights random"):
         build(ViTConfig(), 3, 9, 0)
 
 
-def test_bf16_is_close():
+def test_bf16_is_close_to_float32():
     plain, low = small_vit(), small_vit()
     for weight in low.blocks.parameters():
         weight.requires_grad_(False)  # one part frozen, as for prompt learners

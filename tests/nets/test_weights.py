@@ -42,7 +42,7 @@ def hub(tmp_path, monkeypatch):
     return hub
 
 
-def test_from_the_hub_once_and_then_without_it(hub):
+def test_weights_from_the_hub_are_cached(hub):
     model = build(ViTConfig(), 3, 9, 0, "hf:timm/tiny")
     assert model.width == 64
     hub.online = False
@@ -78,17 +78,17 @@ def test_a_file_is_known_by_its_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("weights", ["nowhere", "hf:", "hf:timm", "hf:a/b/c", "."])
-def test_what_weights_takes(weights):
+def test_bad_values_of_weights_are_refused(weights):
     with pytest.raises(BadRequest, match="--weights takes an existing file, hf:OWNER/NAME or random"):
         configure(weights=weights).options.check_machine()
 
 
-def test_random_is_no_choice_for_a_resnet():
+def test_random_is_refused_for_a_resnet():
     with pytest.raises(BadRequest, match="--weights takes a file or hf:OWNER/NAME with a ResNet"):
         build(NetConfig(width=4), 3, 10, 0, "random")
 
 
-def test_a_resnets_head_for_other_classes_stays_out(tmp_path):
+def test_a_head_for_other_classes_is_left_out(tmp_path):
     from safetensors.torch import save_file
 
     source = build(NetConfig(width=4), 3, 1000, 1)

@@ -13,7 +13,7 @@ def terminal(width=80):
     return Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
 
 
-def test_lines_are_few(monkeypatch, capsys):
+def test_lines_come_seldom(monkeypatch, capsys):
     clock = iter(range(100))
     monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
     lines = Lines(Console(stderr=True), "images")
@@ -55,11 +55,11 @@ def test_a_bar_fits_and_ends(width):
         ("bytes", 0, "0.0 MB"),
     ],
 )
-def test_count(unit, total, text):
+def test_counts_are_written_by_their_unit(unit, total, text):
     assert count(3000, total, unit) == text
 
 
-def test_decoding_is_heard_and_then_no_more():
+def test_decoding_is_reported_inside_the_context_only():
     with decoding():
         assert isinstance(cache.progress.get(), Lines)
     assert cache.progress.get() is cache.silent

@@ -97,7 +97,7 @@ def test_the_answer_is_the_paired_test(page, results):
         ({"a": "better", "b": "not measured"}, "On toys, droptop helps er on a."),
     ],
 )
-def test_the_answer_in_a_sentence(words, text):
+def test_the_answer_is_put_into_a_sentence(words, text):
     assert sentence("droptop", "er", "toys", words) == text
 
 

@@ -16,7 +16,7 @@ def clock(monkeypatch):
     return now
 
 
-def test_what_was_done_before_does_not_count_as_fast(clock, capsys):
+def test_time_left_counts_only_steps_made_now(clock, capsys):
     """Two jobs of 100 steps; one goes on from step 60. 40 steps in 10 s, then 100 are left."""
     listener, one, other = Plain(), SimpleNamespace(name="none seed 0"), SimpleNamespace(name="none seed 1")
     listener.begin(2)

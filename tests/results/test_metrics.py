@@ -37,7 +37,7 @@ def test_unequal_classes_weigh_by_their_samples():
     assert accuracy({"all": tally([1, 30], [10, 30])}, (0,)) == pytest.approx(10)
 
 
-def test_groups():
+def test_groups_have_accuracies_of_their_own():
     after = [{"follow": tally([90, 80], [100, 100]), "contradict": tally([3, 9], [10, 10])}]
     figures = metrics(after, ((0, 1),))
     assert (figures["follow"], figures["contradict"], figures["worst"]) == (85, 60, 30)

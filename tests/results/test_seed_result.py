@@ -43,7 +43,7 @@ def test_anytime_accuracy_takes_every_evaluation():
     assert figures["A_auc"] == pytest.approx((2 * 80 + 1 * 40 + 1 * 60) / 4)  # each since the one before it
 
 
-def test_what_happened_on_the_way():
+def test_dropped_kappa_and_prompts_are_summed_up():
     result = seed_result(LINES, tuple("abc"), TASKS)
     assert result["dropped"] == {"share": pytest.approx(30), "chance": pytest.approx(20)}
     assert result["kappa"] == {"0": 4.0, "2": 5.5}  # where they ended

@@ -51,7 +51,7 @@ def test_equal_differences_have_a_p_value_of_0_or_1():
     assert paired_effect([None, None], [None, None])["diff"] is None
 
 
-def test_verdicts():
+def test_verdicts_go_by_p_value_and_direction():
     assert verdict("A_avg", {"diff": 2.0, "ci95": [1, 3], "p": 0.01}) == "better"
     assert verdict("F_last", {"diff": 2.0, "ci95": [1, 3], "p": 0.01}) == "worse"
     assert verdict("F_last", {"diff": -2.0, "ci95": [-3, -1], "p": 0.01}) == "better"

@@ -18,14 +18,14 @@ def saved(tmp_path):
     return tmp_path / f"{checkpoint.step_name(7)}.json"
 
 
-def test_round_trip(saved):
+def test_a_checkpoint_is_read_back(saved):
     tensors, about = checkpoint.read(saved)
     assert about == ABOUT
     assert all(tensors[name].numpy().tobytes() == value.numpy().tobytes() for name, value in TENSORS.items())
     assert all(tensors[name].dtype == value.dtype for name, value in TENSORS.items())
 
 
-def test_keeps_the_previous_one_and_drops_older_and_later_ones(tmp_path):
+def test_the_newest_two_checkpoints_are_kept(tmp_path):
     for step in (10, 20, 30, 40, 25):
         checkpoint.write(tmp_path, checkpoint.step_name(step), TENSORS, {})
     assert [path.stem for path in checkpoint.newest_first(tmp_path)] == ["step-000000025"]

@@ -49,7 +49,7 @@ def by_torch(path):
         ("pt2", "dualprompt", {"depth": 2, "general_blocks": 1, "expert_blocks": 1}),
     ],
 )
-def test_images_in_logits_out(ending, method, options, tmp_path):
+def test_an_exported_net_takes_images_and_gives_logits(ending, method, options, tmp_path):
     if ending == "onnx":
         pytest.importorskip("onnxscript")
     learner, path = of_two_classes(method, **options), tmp_path / f"net.{ending}"
@@ -63,7 +63,7 @@ def test_images_in_logits_out(ending, method, options, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_weights_alone(tmp_path):
+def test_weights_are_exported_alone(tmp_path):
     learner, path = of_two_classes(), tmp_path / "net.safetensors"
     assert export(learner, path) == 0
     net = build(NetConfig(width=4, stem="3x3"), 3, 4, seed=1)
@@ -82,7 +82,7 @@ def test_weights_alone(tmp_path):
     assert {"blocks.0.attn.qkv.weight", "head.weight", "cls_token", "prompts.keys"} <= names
 
 
-def test_a_model_of_ones_own(tmp_path):
+def test_a_given_model_is_exported(tmp_path):
     net = nn.Sequential(
         nn.Conv2d(3, 4, 3, 2),
         nn.ReLU(),
@@ -100,7 +100,7 @@ def test_a_model_of_ones_own(tmp_path):
     torch.testing.assert_close(by_torch(tmp_path / "net.pt2")[1](IMAGES / 255), learner.predict(IMAGES))
 
 
-def test_images_that_are_no_pixels(tmp_path):
+def test_float_images_are_exported_too(tmp_path):
     learner = feed(toy_learner("finetune", spec=FLOAT_SPEC), toy_batches(2, spec=FLOAT_SPEC))  # which keeps none either
     export(learner, tmp_path / "net.pt2")
     about, run = by_torch(tmp_path / "net.pt2")
@@ -109,7 +109,7 @@ def test_images_that_are_no_pixels(tmp_path):
     torch.testing.assert_close(run(x), learner.predict(x), atol=1e-5, rtol=1e-5)
 
 
-def test_what_differs_is_not_left_behind(tmp_path, monkeypatch):
+def test_an_export_that_differs_is_removed(tmp_path, monkeypatch):
     monkeypatch.setitem(
         exporting.WRITERS,
         "pt2",
@@ -123,7 +123,7 @@ def test_what_differs_is_not_left_behind(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_exported(tmp_path, monkeypatch):
+def test_impossible_exports_are_refused(tmp_path, monkeypatch):
     learner = of_two_classes()
     (tmp_path / "there.pt2").write_bytes(b"mine")
     for path, reason in [
@@ -143,7 +143,7 @@ def test_what_cannot_be_exported(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["there.pt2"]
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command_exports_a_run(tmp_path, capsys):
     options = {"limit": 32, "tasks": 1, "width": 4, "memory": 20, "seeds": 1, "precision": "bf16"}
     config = configure("fashion", "er", "none", **options)
     begin("run", config, tmp_path / "run")

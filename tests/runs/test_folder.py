@@ -85,14 +85,14 @@ def test_a_method_that_is_a_file_goes_by_its_name(tmp_path):
         ("command = ", "is not TOML"),
     ],
 )
-def test_what_is_no_run_folder_is_refused(tmp_path, text, says):
+def test_folders_that_are_no_runs_are_refused(tmp_path, text, says):
     if text is not None:
         (tmp_path / "config.toml").write_text(text)
     with pytest.raises(BadRequest, match=says):
         read_request(tmp_path)
 
 
-def test_other_places_are_refused_by_what_they_are(tmp_path):
+def test_other_paths_are_refused_with_a_reason(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "study.toml").touch()
     for place, says in (
@@ -119,7 +119,7 @@ def test_whole_lines_end_before_one_that_is_half_written(tmp_path, left):
         assert read_metrics(tmp_path, 0, tasks=1) == LINES
 
 
-def test_metrics_that_are_missing_or_too_short(tmp_path):
+def test_missing_or_short_metrics_are_refused(tmp_path):
     assert whole_lines(tmp_path, 0) == []
     assert step_count(tmp_path, 0) == 0
     with pytest.raises(BadRequest, match=r"metrics\.jsonl is not there"):
@@ -130,7 +130,7 @@ def test_metrics_that_are_missing_or_too_short(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"tests": {}}', '{"tests": {"clean": 1}}'])
-def test_a_damaged_result_is_removed_by_who_wants_to_run_and_by_nobody_else(tmp_path, damage):
+def test_is_done_removes_a_damaged_result_and_whole_result_does_not(tmp_path, damage):
     path = seed_folder(tmp_path, 0) / "result.json"
     path.parent.mkdir()
     path.write_text(damage)
@@ -183,7 +183,7 @@ def test_environments_are_the_first_one_and_each_change(tmp_path):
         assert environments(tmp_path) == []
 
 
-def test_reading_loads_no_torch():
+def test_reading_a_run_folder_loads_no_torch():
     code = (
         "import sys, droptop.runs.folder, droptop.runs.records, droptop.cli.status, droptop.cli.results\n"
         "assert 'torch' not in sys.modules"

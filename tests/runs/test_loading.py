@@ -72,7 +72,7 @@ def predicted(capsys, *args):
         ("droptop", ["--seed", "4"], ("droptop", 4)),
     ],
 )
-def test_answers_are_those_of_evaluation(moved, capsys, place, flags, truth):
+def test_predictions_are_those_of_the_evaluation(moved, capsys, place, flags, truth):
     run, images = moved
     answers = predicted(capsys, run / place, images, "--top", "4", *flags)
     assert [answer["file"] for answer in answers] == [str(path) for path in sorted(images.rglob("*.png"))]
@@ -84,7 +84,7 @@ def test_answers_are_those_of_evaluation(moved, capsys, place, flags, truth):
         assert sum(each["confidence"] for each in answer["top"]) == pytest.approx(1, abs=1e-5)
 
 
-def test_a_learner_in_python(moved):
+def test_load_learner_predicts_in_python(moved):
     run, _ = moved
     learner = load_learner(run, arm="none")
     assert learner.debias is None
@@ -113,14 +113,14 @@ def test_broken_files_are_named_and_the_others_predicted(moved, capsys, tmp_path
     assert len(re.findall(r"\d+\.\d%", said.out)) == 2 * 4
 
 
-def test_one_class_alone(moved, capsys, tmp_path):
+def test_a_run_of_one_class_predicts_it(moved, capsys, tmp_path):
     run, _ = moved
     save(picture(0), tmp_path / "a.png")
     assert main(["predict", str(run), str(tmp_path / "a.png"), "--top", "1"]) == 0
     assert "next best" not in capsys.readouterr().out
 
 
-def test_where_it_looks(moved, capsys, tmp_path):
+def test_maps_are_drawn_per_image(moved, capsys, tmp_path):
     run, images = moved
     save(Image.open(images / "a/0.png"), tmp_path / "0.png")
     answers = predicted(capsys, run, tmp_path / "0.png", images / "b", images / "a/0.png", "--maps", tmp_path / "maps")
@@ -141,7 +141,7 @@ def test_where_it_looks(moved, capsys, tmp_path):
     assert np.array_equal(first[:side, :side], seen.repeat(side // 16, 0).repeat(side // 16, 1))
 
 
-def test_a_run_that_is_not_finished(moved, capsys, tmp_path):
+def test_an_unfinished_run_predicts_and_says_so(moved, capsys, tmp_path):
     run, images = moved
     shutil.copytree(run, tmp_path / "run")
     folder = tmp_path / "run/droptop/seed-3"
@@ -164,7 +164,7 @@ def test_a_run_that_is_not_finished(moved, capsys, tmp_path):
     assert capsys.readouterr().err == f"droptop: {folder} has no checkpoint yet\n"
 
 
-def test_a_learner_from_another_kind_of_device(moved, tmp_path):
+def test_a_learner_of_another_device_begins_its_draws_anew(moved, tmp_path):
     """Generators of a GPU have other states; the rest of what was learned does not care."""
     run, _ = moved
     shutil.copytree(run / "droptop", tmp_path / "run")
@@ -198,7 +198,7 @@ def test_a_learner_from_another_kind_of_device(moved, tmp_path):
         ("STUDY IMAGES", "is a study"),
     ],
 )
-def test_what_cannot_be_predicted(moved, tmp_path, capsys, args, names):
+def test_impossible_requests_are_refused(moved, tmp_path, capsys, args, names):
     run, images = moved
     (tmp_path / "here/empty").mkdir(parents=True)
     (tmp_path / "study").mkdir()

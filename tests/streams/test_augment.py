@@ -29,7 +29,7 @@ def test_resizing_against_a_crop_at_a_time(height, width):
         torch.testing.assert_close(result, expected.flip(-1) if flipped else expected, atol=2e-5, rtol=0)
 
 
-def test_pixels_stay_pixels():
+def test_uint8_stays_uint8():
     x = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8, generator=seeded())
     boxes, mirror = random_boxes(40, 16, 16, seeded(1), (0.2, 1.0)), torch.zeros(40, dtype=torch.bool)
     resized = resize_boxes(x, boxes, mirror)
@@ -81,7 +81,7 @@ def test_boxes_are_distributed_as_torchvisions(area):
         assert stats.ks_2samp(figure(slow), figure(fast)).pvalue > 1e-3
 
 
-def test_where_no_box_fits_the_largest_in_the_middle_is_taken():
+def test_without_a_fitting_box_the_largest_centre_is_taken():
     top, left, h, w = random_boxes(50, 8, 100, seeded(), (1.0, 1.0))  # the whole area at 4 : 3 is wider than 8 pixels
     assert (h == 8).all()
     assert (w == 11).all()  # 8 * 4 / 3
@@ -89,7 +89,7 @@ def test_where_no_box_fits_the_largest_in_the_middle_is_taken():
     assert (random_boxes(5, 10, 10, seeded(), (1.0, 1.0)).T[:, 2:] <= 10).all()
 
 
-def test_augment_by_name():
+def test_augmentations_are_chosen_by_name():
     x = torch.randint(0, 256, (8, 3, 16, 16), dtype=torch.uint8, generator=seeded())
     assert augment(x, "none", seeded()) is x
     one, again, other = (augment(x, "crop-resize", seeded(seed)) for seed in (1, 1, 2))
@@ -103,7 +103,7 @@ def test_augment_by_name():
 
 
 @pytest.mark.parametrize("kind", ["crop-flip", "crop-resize"])
-def test_augmentation_never_asks_for_a_value(kind):
+def test_augmentation_never_waits_for_the_device(kind):
     """Fake tensors have none: whatever would wait for the device fails."""
     with FakeTensorMode():
         x = torch.zeros(8, 3, 64, 64, dtype=torch.uint8)

@@ -55,7 +55,7 @@ def test_sticker_tells_the_class_as_often_as_asked(correlation):
     assert stream.tests["removed"].follows is None
 
 
-def test_the_sticker_is_where_it_says_and_in_its_colour():
+def test_sticker_pixels_are_those_of_the_shortcut_mask():
     stream = make_stream("fashion-sticker", sticker_size=4)
     plain, samples = stream.tests["removed"], stream.tests["random"]
     pixels = samples.shortcut

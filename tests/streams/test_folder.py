@@ -79,7 +79,7 @@ def test_further_test_sets(plain_tree):
         make_stream(f"folder:{plain_tree}", **SMALL)
 
 
-def test_memory_is_for_training_images_first(plain_tree):
+def test_training_images_take_the_memory_first(plain_tree):
     sizes = {"image_size": 128, "batch": 2}  # 0.94 MiB to train on, 0.47 to test on
     kinds = [
         tuple(type(part) for part in (stream.train, stream.tests["test"]))
@@ -92,7 +92,7 @@ def test_memory_is_for_training_images_first(plain_tree):
         assert torch.equal(ours.y, theirs.y)
 
 
-def test_options(plain_tree):
+def test_options_of_the_stream_are_used(plain_tree):
     flags = ["--data", f"folder:{plain_tree}", "--out", "x"]
     config = parse("run", [*flags, "--image-size", "32", "--in-memory-mb", "7", "--tasks", "5"])[0].stream
     assert (config.image_size, config.in_memory_mb, config.tasks) == (32, 7, 5)
@@ -109,12 +109,12 @@ def test_check_counts_what_is_wrong(plain_tree):
     assert "\n" not in str(error.value)
 
 
-def test_home_is_known_by_its_sign(plain_tree, monkeypatch):
+def test_a_tilde_is_the_home_folder(plain_tree, monkeypatch):
     monkeypatch.setenv("HOME", str(plain_tree.parent))
     assert len(make_stream("folder:~/tree", **SMALL).train) == 20
 
 
-def test_a_run_goes_on_with_the_images_it_began_with_or_not_at_all(plain_tree, tmp_path, monkeypatch, capsys):
+def test_resume_refuses_other_images(plain_tree, tmp_path, monkeypatch, capsys):
     run, config = tmp_path / "run", tmp_path / "run/config.toml"
     monkeypatch.chdir(tmp_path)
     assert (
@@ -154,7 +154,7 @@ def test_a_run_goes_on_with_the_images_it_began_with_or_not_at_all(plain_tree, t
     assert (config.read_bytes(), (run / "seed-1").exists()) == (before, False)
 
 
-def test_what_cannot_be_had(tmp_path):
+def test_impossible_requests_are_refused(tmp_path):
     with pytest.raises(BadRequest, match="nowhere is not an existing folder"):
         make_stream(f"folder:{tmp_path / 'nowhere'}")
     save(picture(1), tmp_path / "train/a/1.png")

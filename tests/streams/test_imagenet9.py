@@ -59,7 +59,7 @@ def test_variants_are_made_from_masks_or_read_from_folders(root, tmp_path):
         assert torch.equal(read[variant].y, made[variant].y)
 
 
-def test_what_cannot_be_had_is_left_out(root):
+def test_variants_without_masks_are_left_out(root):
     shutil.rmtree(root / "tiny-in9/masks/val")
     assert list(tiny(root).tests) == ["original"]
 
@@ -88,7 +88,7 @@ def test_a_variant_is_a_training_stream_too(root):
 
 
 @pytest.mark.parametrize("home", ["imagenet9", "bg_challenge", "", "imagenet9/bg_challenge"])
-def test_found_where_people_unpack_it(tmp_path, home):
+def test_data_is_found_in_the_usual_folders(tmp_path, home):
     write_tree(tmp_path / home / "original", PARTS, size=(130, 128))
     stream = make_stream("split-imagenet9", root=tmp_path, **SMALL)
     assert (len(stream.train), list(stream.tests)) == (16, ["original"])
@@ -107,7 +107,7 @@ def test_small_images_are_not_called_imagenet9(root):
         make_stream("split-imagenet9", root=root / "tiny-in9", **SMALL)
 
 
-def test_presets():
+def test_presets_fit_the_image_size():
     full, small = configure("split-imagenet9"), configure("split-tiny-imagenet9:only_fg")
     assert (full.stream.image_size, full.net.stem, full.stream.tasks) == (224, "7x7/2-pool", 4)
     assert (small.stream.image_size, small.net.stem, small.stream.tasks) == (64, "7x7/2", 4)
@@ -131,7 +131,7 @@ def test_wrong_classes_are_named(root):
         tiny(root)
 
 
-def test_check(root):
+def test_check_counts_images_of_every_class(root):
     said = TINY.check(root).splitlines()
     assert said[0].startswith("original/train: 18 images decode (00_dog 2, 01_bird 2,")
     assert said[1] == "masks/train: 18 masks fit their images"
@@ -158,6 +158,6 @@ def test_check(root):
         IMAGENET9.check(root)
 
 
-def test_nothing_is_read_before_a_stream_is_built(root, monkeypatch):
+def test_naming_a_stream_reads_nothing(root, monkeypatch):
     monkeypatch.setattr(imagenet9, "read_part", None)
     configure("split-tiny-imagenet9", root=root)

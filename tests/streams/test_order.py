@@ -68,7 +68,7 @@ def test_classes_by_name_or_label():
     assert toy_stream(split="dog,bee/0/fox,4").tasks == ((3, 1), (0,), (5, 4))
 
 
-def test_where_classes_are_named_by_numbers_a_number_is_a_name():
+def test_a_number_names_a_class_where_classes_are_numbers():
     stream = toy_stream(classes=("1", "10", "2"), split="10/1,2")
     assert stream.tasks == ((1,), (0, 2))
     with pytest.raises(BadRequest, match=r"--split takes classes by name or label \(1, 10, 2\), not 0"):
@@ -95,12 +95,12 @@ def test_classes_not_named_are_left_out_of_training():
         ("-1", "not -1"),
     ],
 )
-def test_splits_that_cannot_be(split, complaint):
+def test_impossible_splits_are_refused(split, complaint):
     with pytest.raises(BadRequest, match=f"^--split takes {'.*' if complaint[0] != 'e' else ''}{complaint}"):
         toy_stream(split=split)
 
 
-def test_two_classes_a_task():
+def test_tasks_may_have_two_classes_each():
     assert toy_stream(tasks=0).tasks == ((0, 1), (2, 3), (4, 5))
     assert toy_stream(tasks=0, classes=NAMES[:5], class_order="eel,ant,bee,cat,dog").tasks == ((4, 0), (1, 2), (3,))
     for tasks in (-1, 4, 12):
@@ -228,7 +228,7 @@ def test_noise_goes_with_the_other_options():
     assert all(told in own[true] for told, true in zip(stream.labels.tolist(), stream.train.y.tolist()))
 
 
-def test_extreme_noise():
+def test_noise_of_100_percent_leaves_no_right_label():
     stream = toy_stream(split="0,1/2", label_noise=100)
     assert stream.labels[stream.order[0]].tolist() == (1 - stream.train.y[stream.order[0]]).tolist()
     assert (stream.labels[stream.order[1]] == 2).all()  # a task of one class has no other to be taken for
@@ -247,7 +247,7 @@ def test_extreme_noise():
         ("blurry", float("nan")),
     ],
 )
-def test_impossible_values(option, wrong):
+def test_impossible_values_are_refused(option, wrong):
     with pytest.raises(BadRequest, match=f"--{option.replace('_', '-')} takes"):
         toy_stream(**{option: wrong})
 
@@ -291,6 +291,6 @@ def test_nothing_held_out_is_the_stream_itself():
 
 
 @pytest.mark.parametrize("percent", [-1, 100, float("nan")])
-def test_percentages_that_cannot_be_held_out(percent):
+def test_impossible_percentages_are_refused(percent):
     with pytest.raises(BadRequest, match="--hold-out takes a percentage from 0 to below 100"):
         StreamConfig(hold_out=percent)

@@ -50,14 +50,14 @@ def test_the_thread_ends_with_its_iterator(end):
     assert not readers()
 
 
-def test_one_never_begun_starts_no_thread():
+def test_an_unused_iterator_starts_no_thread():
     items = prefetch(counted(3, taken := []))
     assert not readers()
     assert not taken
     del items
 
 
-def test_what_goes_wrong_travels_to_its_place():
+def test_errors_are_raised_at_their_item():
     def failing():
         yield from (1, 2)
         raise OSError("a bad sector")

@@ -39,7 +39,7 @@ def test_order_depends_on_the_seed_alone():
 
 
 @pytest.mark.parametrize("start", [Position(0, 3), Position(1, 0), Position(2, 4), Position(3, 0)])
-def test_starts_anywhere(start):
+def test_batches_may_start_at_any_position(start):
     stream = toy_stream()
     assert numbers(stream, start) == numbers(stream)[5 * start.task + start.batch :]
 

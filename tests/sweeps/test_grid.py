@@ -38,7 +38,7 @@ def test_options_that_a_combination_does_not_have_are_left_out_of_it(tmp_path):
     ]
 
 
-def test_more_cells(tmp_path):
+def test_also_adds_cells(tmp_path):
     configs = study(
         tmp_path,
         'debias = ["none", "droptop"]\n[[also]]\ndebias = "droptop"\ngamma = [5.0, 10.0]\n'
@@ -52,7 +52,7 @@ def test_more_cells(tmp_path):
     ]
 
 
-def test_grids_of_their_own(tmp_path):
+def test_grids_stand_in_tables_of_their_own(tmp_path):
     """The top holds for all of them, and is no grid itself."""
     configs = study(
         tmp_path,
@@ -67,7 +67,7 @@ def test_grids_of_their_own(tmp_path):
     ]
 
 
-def test_what_only_some_grids_have_may_stand_at_the_top(tmp_path):
+def test_options_of_some_grids_may_stand_at_the_top(tmp_path):
     configs = study(tmp_path, 'debias = "droptop"\ngamma = [2.5, 5.0]\n[[also]]\ndebias = "none"\n')
     assert options(configs, "debias", "gamma") == [("droptop", 2.5), ("droptop", 5.0), ("none", None)]
 
@@ -106,7 +106,7 @@ def test_a_study_asks_for_the_same_from_every_folder(tmp_path, monkeypatch):
         ("lr = [-1.0]", "--lr takes"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, text, says):
+def test_bad_studies_are_refused_with_a_reason(tmp_path, text, says):
     with pytest.raises(BadRequest, match=says):
         study(tmp_path, text)
 

@@ -38,14 +38,14 @@ def values(seeds=6):
     return found
 
 
-def test_what_is_averaged_over_is_said():
+def test_options_that_are_averaged_over_are_named():
     assert also_varied(values(), ["data", "debias"]) == ["lr"]
     assert also_varied(values(), ["data", "debias", "lr"]) == []
     assert averaged_over(["lr"]) == "lr varies as well and is averaged over"
     assert averaged_over(["gamma", "lr"]) == "gamma and lr vary as well and are averaged over"
 
 
-def test_corrected_as_compare_corrects():
+def test_p_values_are_corrected_as_in_compare():
     """The same runs as one comparison and as a study of it: the same p-values, corrected too."""
     random = np.random.default_rng(1)
     tests, figures = ("biased", "removed", "random"), ("A_avg", "A_last", "F_last")
@@ -78,7 +78,7 @@ def test_corrected_as_compare_corrects():
             assert row["p_holm"] == pytest.approx(effects[row["test"]][row["figure"]]["p_holm"])
 
 
-def test_a_row_a_seed():
+def test_grouping_by_seed_gives_a_row_per_seed():
     data = values(seeds=3)
     found = grouped_rows(data, ["debias", "lr", "seed"])
     assert [(row["lr"], row["seed"], row["mean"]) for row in found if row["debias"] == "none"] == [
@@ -93,7 +93,7 @@ def test_a_row_a_seed():
     assert also_varied(data, ["data", "debias", "lr"]) == []
 
 
-def test_groups_and_paired_differences():
+def test_groups_have_means_and_paired_differences():
     data = values()
     found = {(row["debias"], row["lr"]): row for row in grouped_rows(data, ["debias", "lr"])}
     assert found.keys() == {("none", 0.1), ("none", 0.2), ("droptop", 0.1), ("droptop", 0.2)}
@@ -160,7 +160,7 @@ def test_unknown_options_are_named():
         grouped_rows(values(), ["learning_rate"])
 
 
-def test_export(tmp_path):
+def test_rows_are_exported_as_csv(tmp_path):
     export(grouped_rows(values(), ["debias", "lr"]), tmp_path / "r.csv")
     lines = (tmp_path / "r.csv").read_text().splitlines()
     assert lines[0].startswith("debias,lr,test,figure,n,mean,error")

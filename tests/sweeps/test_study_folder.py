@@ -61,7 +61,7 @@ def test_a_failed_cell_says_why_unless_it_is_done(swept_copy):
     assert study.refresh(one) == ("failed", "waiting")
 
 
-def test_who_is_at_work_is_known_by_the_lock(swept_copy):
+def test_running_cells_are_those_with_a_locked_folder(swept_copy):
     one, other, *_ = sorted(requested_cells(swept_copy))
     (folder_of(swept_copy, one) / "result.json").unlink()
     with folder_lock(folder_of(swept_copy, one)), folder_lock(folder_of(swept_copy, other)):
@@ -69,7 +69,7 @@ def test_who_is_at_work_is_known_by_the_lock(swept_copy):
     assert StudyFolder(swept_copy).running() == []
 
 
-def test_a_run_folder_that_cannot_be_read_is_noted_and_left_out(swept_copy):
+def test_unreadable_run_folders_are_noted_and_left_out(swept_copy):
     name = sorted(requested_cells(swept_copy))[0].run
     (swept_copy / "runs" / name / "config.toml").write_text("seeds = ")
     notes = []
@@ -80,7 +80,7 @@ def test_a_run_folder_that_cannot_be_read_is_noted_and_left_out(swept_copy):
     assert len(study.cells) == 2
 
 
-def test_pace_is_that_of_the_last_cells(swept_copy):
+def test_pace_is_the_mean_time_between_the_last_cells(swept_copy):
     """Four cells, 10, 10 and 20 seconds apart, the last one just now; nobody knows of one that lies hours back."""
     cells, now = sorted(requested_cells(swept_copy)), time.time()
     for cell, ago in zip(cells, (40, 30, 20, 0)):
@@ -122,7 +122,7 @@ def test_cells_are_noted_by_the_sweep(swept):
 
 
 @pytest.mark.parametrize("damage", [None, "", "{", "[]", '{"study": "another"}', '{"cells": [["a"]]}'])
-def test_without_a_good_note_the_study_is_read_again(swept_copy, damage):
+def test_a_missing_or_damaged_cells_json_is_ignored(swept_copy, damage):
     before, path = requested_cells(swept_copy), swept_copy / "cells.json"
     path.unlink()
     if damage is not None:
@@ -131,7 +131,7 @@ def test_without_a_good_note_the_study_is_read_again(swept_copy, damage):
     assert requested_cells(swept_copy) == before
 
 
-def test_a_study_that_was_edited_asks_for_other_cells_than_were_noted(swept_copy):
+def test_an_edited_study_ignores_the_noted_cells(swept_copy):
     before = requested_cells(swept_copy)
     write_study(swept_copy / "study.toml", seeds=3)
     assert recorded_cells(swept_copy) is None
@@ -142,7 +142,7 @@ def test_a_study_that_was_edited_asks_for_other_cells_than_were_noted(swept_copy
     assert requested_cells(swept_copy) == before[:1]
 
 
-def test_where_a_methods_file_is_gone_the_folders_say_what_there_is(swept_copy):
+def test_without_the_methods_file_cells_are_those_of_the_folders(swept_copy):
     (swept_copy / "cells.json").unlink()
     write_study(swept_copy / "study.toml", method=["er", "/nowhere/mine.py"])
     with pytest.warns(UserWarning, match="there is no such file; cells are those that"):

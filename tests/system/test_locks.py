@@ -54,7 +54,7 @@ def test_a_lock_is_free_once_its_holder_is_killed(tmp_path, holder, how):
         pass
 
 
-def test_who_waits_says_so_once_and_goes_on_when_the_lock_is_free(tmp_path, holder, monkeypatch):
+def test_a_waiting_process_says_so_once_and_continues(tmp_path, holder, monkeypatch):
     monkeypatch.setattr(locks.locked.__wrapped__, "__defaults__", (30.0, 0.0, lambda: None))
     notes = []
 
@@ -67,7 +67,7 @@ def test_who_waits_says_so_once_and_goes_on_when_the_lock_is_free(tmp_path, hold
     assert notes == [f"{tmp_path / 'seed-0'} is being written by another process; waiting for it up to 30 s"]
 
 
-def test_nobody_waits_longer_than_asked(tmp_path, holder):
+def test_waiting_ends_after_the_given_time(tmp_path, holder):
     began, waits = time.monotonic(), []
     with (
         pytest.raises(Held),
@@ -84,7 +84,7 @@ def test_an_error_inside_frees_the_lock(tmp_path):
     assert not is_locked(tmp_path / "new/seed-0")
 
 
-def test_asking_makes_nothing(tmp_path):
+def test_is_locked_makes_no_file(tmp_path):
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []

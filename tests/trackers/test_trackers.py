@@ -101,7 +101,7 @@ def from_csv(folder):
     return by_name(list(csv.reader((folder / "scalars.csv").read_text().splitlines()))[1:])
 
 
-def test_a_run_does_not_notice(followed, tmp_path):
+def test_trackers_change_no_file_of_a_run(followed, tmp_path):
     alone = train(tmp_path / "alone", None)
     for name in ("metrics.jsonl", "result.json"):
         assert (alone / name).read_bytes() == (followed / name).read_bytes()
@@ -113,7 +113,7 @@ def test_a_run_does_not_notice(followed, tmp_path):
     assert logged.fingerprint() == plain.fingerprint()
 
 
-def test_csv_is_what_the_metrics_say(followed, lines):
+def test_csv_has_the_numbers_of_the_metrics(followed, lines):
     assert (followed / "scalars.csv").read_text().startswith("step,scalar,value\n0,kappa/")
     found = from_csv(followed)
     assert found["loss"] == {line["step"]: line["loss"] for line in lines}
@@ -152,7 +152,7 @@ def test_tensorboard_has_the_same_numbers_and_pictures(followed):
     assert len(list((followed / "tensorboard").iterdir())) == 1
 
 
-def test_a_tracker_of_ones_own(followed, lines):
+def test_a_tracker_of_a_user_hears_everything_once(followed, lines):
     """The last of three, each of which was told everything."""
     begin, (_, options), *told, end = Recorder.told
     assert begin == ("begin", followed, "followed", "droptop seed 0")
@@ -163,7 +163,7 @@ def test_a_tracker_of_ones_own(followed, lines):
     assert end == ("close",)
 
 
-def test_one_that_fails_is_left_behind(tmp_path, followed):
+def test_a_tracker_that_fails_is_dropped_with_a_note(tmp_path, followed):
     notes = []
     folder = train(tmp_path / "run", f"{__name__}:Failing,csv", warn=notes.append)
     assert notes == [f"--log {__name__}:Failing failed: [Errno 28] No space left on device; the run goes on without it"]
@@ -182,7 +182,7 @@ def test_one_that_fails_is_left_behind(tmp_path, followed):
         ("wandb", "--log wandb takes the package wandb: pip install 'droptop[wandb]'"),
     ],
 )
-def test_what_cannot_follow(log, names, tmp_path, capsys, monkeypatch):
+def test_bad_trackers_are_refused(log, names, tmp_path, capsys, monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "wandb" else real(name))
     assert main(["run", "--log", log, "--out", str(tmp_path / "out")]) == 2
@@ -192,7 +192,7 @@ def test_what_cannot_follow(log, names, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_class_that_nobody_can_import():
+def test_a_class_that_cannot_be_imported_is_refused():
     class Local(droptop.Tracker):
         pass
 
@@ -221,7 +221,7 @@ def records(path):
 
 
 @pytest.mark.filterwarnings("default")  # of wandb's own making
-def test_wandb_offline(tmp_path, followed, monkeypatch):
+def test_wandb_records_offline(tmp_path, followed, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.delenv("WANDB_MODE", raising=False)
     folder = train(tmp_path / "run", "wandb,csv", stops=(9,))

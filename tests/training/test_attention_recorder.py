@@ -31,7 +31,7 @@ def run(tmp_path_factory):
     return run
 
 
-def test_recording_changes_nothing_else(run, tmp_path):
+def test_recording_maps_changes_no_other_file(run, tmp_path):
     SeedRun(configure("fashion-sticker", **OPTIONS | {"maps": 0}), tmp_path, 0, lambda progress: None)()
     assert not (tmp_path / "seed-0/maps").exists()
     for name in ("metrics.jsonl", "result.json", "checkpoints/step-000000006.safetensors"):
@@ -58,7 +58,7 @@ def test_the_first_seed_records_the_middle_and_the_end_of_every_task(run):
     ("size", "every", "start"),
     [(60, None, Position()), (3, None, Position(1, 2)), (60, 4, Position()), (1, None, Position(2))],
 )
-def test_steps_are_queued_up_to_every_look(size, every, start):
+def test_blocks_of_steps_end_where_maps_or_evaluations_are_due(size, every, start):
     steps = [9, 1, 4]
     stream = SimpleNamespace(tasks=steps, steps=lambda task: steps[task])
     found = list(blocks(stream, start, size, every))
@@ -69,7 +69,7 @@ def test_steps_are_queued_up_to_every_look(size, every, start):
     assert max(block.stop - block.start for block in found) <= size
 
 
-def test_images_come_a_class_each_in_turn():
+def test_images_come_one_per_class_in_turn():
     test = Samples(torch.zeros(7, 1, 1, 1), torch.tensor([0, 0, 0, 1, 2, 2, 0]))
     assert in_turn(test, [2, 0, 1], 20).tolist() == [4, 0, 3, 5, 1, 2, 6]
     assert in_turn(test, [1, 0], 3).tolist() == [3, 0, 1]
@@ -104,7 +104,7 @@ def test_confusion_agrees_with_the_evaluations(run):
         ("dualprompt", "none", {}),
     ],
 )
-def test_looking_leaves_the_learner_alone(method, debias, options):
+def test_recording_leaves_the_learner_as_it_was(method, debias, options):
     learner = feed(toy_learner(method, debias, **options), toy_batches(6))
     before = snapshot(learner)
     x, y, _ = toy_batches(1, seed=1)[0]
@@ -135,7 +135,7 @@ def test_looking_leaves_the_learner_alone(method, debias, options):
         assert set(highest) <= gone
 
 
-def test_what_is_damaged_is_left_out(run, tmp_path):
+def test_damaged_records_are_left_out(run, tmp_path):
     shutil.copytree(run / "seed-0/maps", tmp_path / "seed-0/maps")
     damaged = tmp_path / "seed-0/maps/step-000000003.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-9])

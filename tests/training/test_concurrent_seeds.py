@@ -38,7 +38,7 @@ def test_one_failure_stops_all():
     assert [run.taken for run in runs] == [3, 1, 0]  # each began a turn after the one before it
 
 
-def test_unless_somebody_is_told_of_it():
+def test_a_failure_that_is_reported_stops_one_seed():
     runs, told = fliers(None, Diverged("the loss is nan"), None), []
     done = list(
         ConcurrentSeeds(runs, "cpu", most=3, failed_alone=lambda run, error: told.append((run, str(error)))).finished()
@@ -48,7 +48,7 @@ def test_unless_somebody_is_told_of_it():
 
 
 @pytest.mark.parametrize("error", [ValueError("a mistake in somebody's method"), torch.OutOfMemoryError("too large")])
-def test_whatever_does_not_break_the_process_is_its_own_fault(error):
+def test_errors_of_a_method_and_of_memory_stop_one_seed(error):
     """What does not fit beside others is tried again, and is to blame once it does not fit alone; the others go on
     side by side."""
     runs, told = fliers(None, error, *[None] * 8), []
@@ -60,7 +60,7 @@ def test_whatever_does_not_break_the_process_is_its_own_fault(error):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("CUDA error: an illegal memory access"), Interrupted("stopped")])
-def test_what_is_not_a_fault_of_its_own_stops_all_the_same(error):
+def test_errors_of_the_device_and_interrupts_stop_all(error):
     runs = fliers(None, error, None, None)
     together = ConcurrentSeeds(runs, "cpu", most=2, failed_alone=lambda run, error: None)
     with pytest.raises(type(error)):
@@ -69,7 +69,7 @@ def test_what_is_not_a_fault_of_its_own_stops_all_the_same(error):
     assert together.culprit is runs[1]
 
 
-def test_nobody_is_started_once_all_are_to_stop():
+def test_no_seed_starts_after_a_stop():
     asked = iter([False] * 3 + [True] * 100)
     runs = fliers(None, None, None)
     with pytest.raises(Interrupted):
@@ -88,7 +88,7 @@ class Driver:
         return [list(jobs)]
 
 
-def test_who_failed_alone_is_not_counted_again_when_the_company_fails(tmp_path):
+def test_a_seed_that_failed_alone_is_not_retried_twice(tmp_path):
     class Pipe:
         messages = [("failed alone", 1, "its own"), ("failed", 0, "of all")]
         sent = []
@@ -109,7 +109,7 @@ def test_who_failed_alone_is_not_counted_again_when_the_company_fails(tmp_path):
     assert worker.jobs == [jobs[1]]  # which came first
 
 
-def test_a_gpu_takes_all_configurations_at_once_unless_they_switch_the_process(tmp_path):
+def test_packs_are_merged_unless_their_options_switch_the_process(tmp_path):
     def pack(**options):
         return [Job(configure("fashion", "er", "none", device="cuda", **options), tmp_path, seed) for seed in range(2)]
 

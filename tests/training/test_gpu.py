@@ -115,7 +115,7 @@ def test_what_graphs_predict_is_what_eager_passes_predict(method):
         assert steps.predict_graph is not None
 
 
-def test_a_learner_that_waits_says_why():
+def test_a_learner_that_waits_for_the_device_cannot_be_captured():
     learner = toy_learner(device="cuda")
     step = learner.step
     learner.step = lambda x, y: step(x, y) * float(y.sum().item() > -1)
@@ -162,7 +162,7 @@ def digests(folder):
     }
 
 
-def test_seeds_together_are_seeds_one_by_one(tmp_path):
+def test_concurrent_seeds_give_the_same_bits(tmp_path):
     for name, most in (("together", 3), ("apart", 1)):
         list(ConcurrentSeeds(runs(tmp_path / name, range(3)), "cuda", most=most).finished())
     assert len(digests(tmp_path / "together")) == 6
@@ -170,7 +170,7 @@ def test_seeds_together_are_seeds_one_by_one(tmp_path):
 
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
-def test_stopping_and_going_on(tmp_path, precision):
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, precision):
     list(ConcurrentSeeds(runs(tmp_path / "whole", range(2), precision=precision), "cuda").finished())
     stopped = runs(tmp_path / "parts", range(2), precision=precision)
     for run in stopped:

@@ -49,7 +49,7 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(method, tmp_path):
     assert maps.moments[-1].attention.shape == maps.moments[-1].dropped.shape == (64, 4, 4)
 
 
-def test_a_run_keeps_to_its_weights(tmp_path):
+def test_resume_refuses_other_frozen_weights(tmp_path):
     model = build(ViTConfig(patch=4, width=16, depth=5, heads=2, input_size=16), 3, 7, 0, "random")
     path = tmp_path / "vit.safetensors"
     save_file(model.state_dict(), path)

@@ -117,7 +117,7 @@ def die_in_write(run, when):
     train(run)
 
 
-def test_killed_while_writing(straight, tmp_path):
+def test_a_run_killed_while_writing_resumes_to_the_same_bytes(straight, tmp_path):
     context = multiprocessing.get_context("spawn")
     kills = 0
     for when in (1, 2, 3, 4, 5, 6, 7, 9, 12):
@@ -130,7 +130,7 @@ def test_killed_while_writing(straight, tmp_path):
     assert digest(tmp_path) == straight
 
 
-def test_killed_at_random_moments(straight, tmp_path):
+def test_a_run_killed_at_random_resumes_to_the_same_bytes(straight, tmp_path):
     """kill -9 of the real command, five times, each somewhere in what is left of the run."""
     out, moments = tmp_path / "out", random.Random(0)
     kills = 0
@@ -159,7 +159,7 @@ def test_killed_at_random_moments(straight, tmp_path):
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop(tmp_path, signum):
+def test_signals_save_a_checkpoint(tmp_path, signum):
     out = tmp_path / "out"
     process = subprocess.Popen(
         command("run", *FLAGS, "--checkpoint-seconds", "1000", "--limit", "600", "--out", out),
@@ -181,7 +181,7 @@ def test_asked_to_stop(tmp_path, signum):
     assert len(checkpoint.newest_first(out / "seed-0/checkpoints")) == 1  # saved on the way out
 
 
-def test_stops_between_steps_and_goes_on(straight, tmp_path):
+def test_resume_gives_the_same_bytes(straight, tmp_path):
     for steps in (3, 1, 6):
         left = iter(range(steps))
         with pytest.raises(Interrupted):
@@ -217,14 +217,14 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(straight, tmp_
     assert digest(tmp_path) == straight
 
 
-def test_with_every_checkpoint_damaged_it_starts_again(straight, tmp_path):
+def test_without_a_whole_checkpoint_a_run_starts_again(straight, tmp_path):
     for header in interrupted_run(tmp_path):
         header.write_text("{}")
     train(tmp_path)
     assert digest(tmp_path) == straight
 
 
-def test_lost_metrics_are_noticed(straight, tmp_path):
+def test_a_checkpoint_without_its_metrics_is_not_used(straight, tmp_path):
     interrupted_run(tmp_path)
     metrics = tmp_path / "seed-0/metrics.jsonl"
     metrics.write_bytes(metrics.read_bytes()[:-30])

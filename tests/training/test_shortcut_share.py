@@ -1,11 +1,10 @@
 import pytest
 import torch
 
-from droptop.results.series import shortcut_series
 from droptop.training.shortcut_share import shortcut_share
 
 
-def test_share_by_hand():
+def test_shortcut_share_by_hand():
     """A 4 x 4 image, 2 x 2 cells: the shortcut fills one cell and half of another."""
     shortcut = torch.zeros(1, 4, 4, dtype=torch.bool)
     shortcut[0, :2, :3] = True
@@ -15,10 +14,3 @@ def test_share_by_hand():
     mask[0, 0, 1] = 0
     assert shortcut_share(mask, shortcut)[0] == pytest.approx(0.75)
     assert shortcut_share(torch.ones(1, 2, 2), shortcut).isnan().all()  # nothing was dropped
-
-
-def test_steps_in_which_nothing_was_dropped_have_no_part_in_the_mean():
-    one = [{"dropped": {"share": 0.2}}, {}, {}, {"dropped": {"share": 0.6}}]
-    two = [{"dropped": {"share": 0.4}}, {}, {}, {}]
-    steps, values = shortcut_series([one, two], "share", window=2)
-    assert (steps.tolist(), values.tolist()) == ([2, 4], pytest.approx([30.0, 60.0]))

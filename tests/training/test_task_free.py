@@ -26,7 +26,7 @@ def test_the_example_runs(capsys):
     assert capsys.readouterr().out.startswith("[30, 60, 90] [")
 
 
-def test_it_learns_as_a_loop_of_ones_own_does():
+def test_learn_gives_what_a_loop_gives():
     """Measuring changes nothing, and the curve is what evaluating at those points gives."""
     batches, tests = pairs(12, tasks=1), {"a": samples(), "b": samples(6, seed=1)}
     learner, other = toy_learner(), toy_learner()
@@ -44,7 +44,7 @@ def test_it_learns_as_a_loop_of_ones_own_does():
         assert history.anytime(name) == pytest.approx((24 * a[0] + 16 * a[1] + 24 * a[2] + 16 * a[3] + 16 * a[4]) / 96)
 
 
-def test_measured_at_the_end_and_once():
+def test_history_is_measured_at_the_end_once():
     test = {"test": samples()}
     assert droptop.learn(toy_learner(), pairs(5), test).samples == [40]
     assert droptop.learn(toy_learner(), pairs(5), test, every=8).samples == [8, 16, 24, 32, 40]
@@ -52,7 +52,7 @@ def test_measured_at_the_end_and_once():
     assert droptop.learn(toy_learner(), pairs(5), {}, every=16).samples == [16, 32, 40]
 
 
-def test_classes_that_were_not_seen_are_not_asked_for():
+def test_accuracy_counts_only_classes_seen():
     x, y = samples(8).x, samples(8).y
     history = droptop.learn(toy_learner(), pairs(8), {"late": Samples(x[y > 1], y[y > 1])}, every=32)
     first, last = history.accuracy("late")
@@ -60,7 +60,7 @@ def test_classes_that_were_not_seen_are_not_asked_for():
     assert history.anytime("late") == last
 
 
-def test_from_a_stream_or_a_loader():
+def test_batches_may_come_from_a_stream_or_a_loader():
     stream = droptop.make_stream("fashion", limit=64, batch=16)
     learner, other = (droptop.make_learner("er", stream, width=4) for _ in range(2))
     droptop.learn(learner, stream, {})
@@ -90,7 +90,7 @@ def test_a_bad_batch_is_named_and_changes_nothing(wrong, complaint):
     assert not differences(snapshot(learner), snapshot(feed(toy_learner(), toy_batches(4)[:2])))
 
 
-def test_what_else_is_refused():
+def test_impossible_requests_are_refused():
     with pytest.raises(BadBatch, match="no batches"):
         droptop.learn(toy_learner(), [], {"test": samples()})
     with pytest.raises(BadRequest, match="every"):
