@@ -67,8 +67,6 @@ OTHER = {
     "droptop.intensity.probe": 64,
     "droptop.intensity.reference": True,
 }
-
-
 OF_PROMPTS = {
     "net.patch": 16,
     "net.width": 192,
@@ -84,8 +82,6 @@ OF_PROMPTS = {
     "learner.query_image": "augmented",
     "learner.batch_choice": True,
 }
-
-
 OF_METHODS = {
     "derpp": {"learner.distill_weight": 0.4, "learner.replay_weight": 0.6},
     "mir": {"learner.candidates": 40},
@@ -109,11 +105,7 @@ OF_METHODS = {
         "learner.pull": 0.5,
     },
 }
-
-
 OF_RESNETS = {"net.width", "net.stem"}
-
-
 NAMED = {"data", "method", "debias", "root", "weights", "device", "net.net"}  # given by name, path or machine
 
 

@@ -8,8 +8,6 @@ from droptop.data.variants import Box, box_of, mixed, no_fg, only_bg_b, only_bg_
 from pictures import mask_of, picture
 
 IMAGE = np.asarray(picture(1, (9, 7)))  # 9 wide, 7 high
-
-
 MASK = np.asarray(mask_of(1, (9, 7))) > 0
 
 

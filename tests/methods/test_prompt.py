@@ -12,11 +12,7 @@ from droptop.learner_state import digest
 from toys import feed, toy_batches, toy_learner
 
 PROMPT_METHODS = ["l2p", "dualprompt"]
-
-
 over_prompts = pytest.mark.parametrize("method", PROMPT_METHODS)
-
-
 PLAIN = {"debias": "none", "augment": "none"}
 
 

@@ -13,8 +13,6 @@ from droptop.streams.colours import ColourConfig
 from formats import write_mnist
 
 TRAIN, TEST = 4000, 2000
-
-
 SHARED = "red,green,green,green,blue,blue,#102030,#102030,yellow,yellow"
 
 
