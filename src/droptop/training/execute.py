@@ -26,14 +26,14 @@ def execute(command: Command, config: Config, out: Path, observer: Observer) -> 
     places = {out: config} | runs
     hashes = cache(file_hashes)
     with note_write_errors(not unfinished, "what was asked for", observer.note):
-        for place, asked in places.items():
+        for place, its_config in places.items():
             place.mkdir(parents=True, exist_ok=True)
             note = observer.note if place == out else ignore
-            record_environment(place, asked, unfinished, note, hashes)
-        for place, asked in places.items():  # only once all of them are known to be what they were
-            write_changed(place / "config.toml", to_toml(asked, command if place == out else "run").encode())
+            record_environment(place, its_config, unfinished, note, hashes)
+        for place, its_config in places.items():  # only once all of them are known to be what they were
+            write_changed(place / "config.toml", to_toml(its_config, command if place == out else "run").encode())
             if unfinished:
-                record_flags(place, asked)
+                record_flags(place, its_config)
     jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items() if not is_done(run, seed)]
     if jobs:
         run_jobs(jobs, observer, config.options.threads)
