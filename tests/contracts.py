@@ -194,6 +194,7 @@ def test_learns(method, options):
     assert sum(losses[-10:]) / 10 < 0.5 * sum(losses[:3]) / 3
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")  # that it is a prototype
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @over_variants

@@ -144,6 +144,7 @@ def test_large_offsets_lose_nothing():
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=5e-3)
 
 
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")  # which only costs time
 @on_a_gpu
 def test_kernels_on_many_streams_give_the_same_bits():
     """Ten layers at once on streams of their own, twenty times: counters and parts of sums are not mixed up."""
