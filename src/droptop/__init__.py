@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.training.task_free import History, learn
     from droptop.types import Batch, Samples, Source, Spec
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {  # the names that each module has
     "api": ("compare", "resume", "run"),
