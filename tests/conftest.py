@@ -5,10 +5,13 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import shutil
+import subprocess
 
 import pytest
 import torch
 from hypothesis import settings
+
+from droptop.cli import main
 
 from studies import write_study
 from toys import SHORT, droptop
@@ -23,6 +26,19 @@ def cache_folder(tmp_path, monkeypatch):
     """Keep a test's decoded images in its own folder, which is not made before they are."""
     monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def here(capsys):
+    """Return the command in this process, which starts sooner than the real one; its workers are processes as ever."""
+
+    def call(*args):
+        capsys.readouterr()
+        code = main([*map(str, args)])
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(args, code, said.out, said.err)
+
+    return call
 
 
 @pytest.fixture(scope="session")

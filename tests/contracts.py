@@ -51,14 +51,16 @@ over_variants = over(
 @over_variants
 def test_resumes_exactly(method, options, tmp_path):
     batches = toy_batches(14)
-    straight = feed(toy_learner(method, **options), batches)
-    for stop in (5, 9):
-        checkpoint.write(
-            tmp_path, checkpoint.step_name(stop), feed(toy_learner(method, **options), batches[:stop]).state_dict(), {}
-        )
+    straight, kept = toy_learner(method, **options), {}
+    for step, batch in enumerate(batches):
+        if step in (5, 9):
+            checkpoint.write(tmp_path, checkpoint.step_name(step), straight.state_dict(), {})
+            kept[step] = checkpoint.read(tmp_path / f"{checkpoint.step_name(step)}.json")[0]
+        straight.observe(*batch)
+    for step, state in kept.items():
         resumed = toy_learner(method, seed=1, **options)  # another seed: nothing of it may be left
-        resumed.load_state_dict(checkpoint.read(tmp_path / f"{checkpoint.step_name(stop)}.json")[0])
-        feed(resumed, batches[stop:])
+        resumed.load_state_dict(state)
+        feed(resumed, batches[step:])
         assert differences(straight.state_dict(), resumed.state_dict()) == []
 
 

@@ -1,6 +1,7 @@
 """Small things to test with: images of a few pixels, a net of a few channels, a command of a few steps."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -21,24 +22,7 @@ CLASSES = 4
 SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
 FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
 # The command line of a short run that decides on intensities.
-SHORT = [
-    "--limit",
-    "64",
-    "--width",
-    "4",
-    "--memory",
-    "40",
-    "--seeds",
-    "2",
-    "--period",
-    "1",
-    "--history",
-    "2",
-    "--significance",
-    "0.49",
-    "--kappa-0",
-    "2",
-]
+SHORT = shlex.split("--limit 64 --width 4 --memory 40 --seeds 2 --period 1 --history 2 --significance 0.49 --kappa-0 2")
 # Short periods and histories, so that a dozen steps hold several decisions.
 SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
 SMALL_VIT = {

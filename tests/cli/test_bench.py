@@ -1,10 +1,8 @@
 import json
 
-from toys import droptop
 
-
-def test_bench_times_methods_and_refuses_what_it_cannot_time(tmp_path):
-    done = droptop("bench", "--methods", "er,finetune", "--steps", "3", "--width", "4", "--out", tmp_path / "b.json")
+def test_bench_times_methods_and_refuses_what_it_cannot_time(tmp_path, here):
+    done = here("bench", "--methods", "er,finetune", "--steps", "3", "--width", "4", "--out", tmp_path / "b.json")
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "b.json").read_text())["rows"]
     assert [(row["method"], row["debias"], row["engine"]) for row in rows] == [
@@ -25,5 +23,5 @@ def test_bench_times_methods_and_refuses_what_it_cannot_time(tmp_path):
         ["--engines", "graphs"],
         ["--data", "nothing"],
     ):
-        wrong = droptop("bench", *args)
+        wrong = here("bench", *args)
         assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)

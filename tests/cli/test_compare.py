@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from PIL import Image
 
-from toys import SHORT, droptop
+from toys import SHORT
 
 
 def test_compare_writes_figures_pictures_and_an_arm_each(comparison):
@@ -68,12 +68,12 @@ def test_compare_prints_its_figures(comparison):
     assert "\x1b" not in printed  # plain lines where there is no terminal
 
 
-def test_config_toml_runs_again_to_the_same_bytes(comparison, tmp_path):
+def test_config_toml_runs_again_to_the_same_bytes(comparison, tmp_path, here):
     out, _ = comparison
-    again = droptop("compare", "--config", out / "config.toml", "--out", tmp_path / "again")
+    again = here("compare", "--config", out / "config.toml", "--out", tmp_path / "again")
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again/compare.json").read_text() == (out / "compare.json").read_text()
-    one = droptop(
+    one = here(
         "run", "--config", out / "droptop/config.toml", "--seeds", 1, "--first-seed", 1, "--out", tmp_path / "one"
     )
     assert one.returncode == 0, one.stderr
@@ -81,8 +81,8 @@ def test_config_toml_runs_again_to_the_same_bytes(comparison, tmp_path):
     assert (tmp_path / "one" / name).read_bytes() == (out / "droptop" / name).read_bytes()
 
 
-def test_a_figure_that_cannot_be_measured_is_null(tmp_path):
-    done = droptop("compare", *SHORT, "--correlation", "1", "--out", tmp_path / "out")
+def test_a_figure_that_cannot_be_measured_is_null(tmp_path, here):
+    done = here("compare", *SHORT, "--correlation", "1", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "not measured" in done.stdout
     assert "nan" not in done.stdout.lower()

@@ -19,13 +19,13 @@ from droptop.runs.loading import find_seed, restore
 from droptop.runs.requests import begin, load, record_environment
 from droptop.system.locks import folder_lock as locked
 
-from toys import command, droptop, environment
+from toys import command, environment
 
 
-def test_resume_of_a_finished_run_runs_nothing(comparison):
+def test_resume_of_a_finished_run_runs_nothing(comparison, here):
     out, _ = comparison
     before = (out / "compare.json").read_text()
-    done = droptop("resume", out)
+    done = here("resume", out)
     assert done.returncode == 0
     assert "finished" in done.stdout
     assert (out / "compare.json").read_text() == before
@@ -118,14 +118,14 @@ def test_environment_json_has_every_commit(comparison, tmp_path):
     assert environments(run)[1] == before
 
 
-def test_added_seeds_have_the_same_bytes(comparison, tmp_path):
+def test_added_seeds_have_the_same_bytes(comparison, tmp_path, here):
     arm, more, alone = comparison[0] / "droptop", tmp_path / "more", tmp_path / "alone"
     shutil.copytree(arm, more)
-    done = droptop("resume", more, "--seeds", "3")
+    done = here("resume", more, "--seeds", "3")
     assert done.returncode == 0, done.stderr
     assert "finished" not in done.stdout
     assert (
-        droptop("run", "--config", arm / "config.toml", "--seeds", "1", "--first-seed", "2", "--out", alone).returncode
+        here("run", "--config", arm / "config.toml", "--seeds", "1", "--first-seed", "2", "--out", alone).returncode
         == 0
     )
     for name in ("metrics.jsonl", "result.json"):
@@ -135,24 +135,24 @@ def test_added_seeds_have_the_same_bytes(comparison, tmp_path):
     before = (more / "config.toml").read_bytes()
     assert tomllib.loads(before.decode())["seeds"] == 3
     with locked(more / "seed-1"):
-        assert "no other command is at work" in droptop("resume", more, "--seeds", "4").stderr
+        assert "no other command is at work" in here("resume", more, "--seeds", "4").stderr
     for seeds, said in (("2", "at least the 3 that were begun"), ("x", "an integer")):
-        done = droptop("resume", more, "--seeds", seeds)
+        done = here("resume", more, "--seeds", seeds)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert (more / "config.toml").read_bytes() == before
     shutil.rmtree(more / "seed-2")  # as if it had not been begun
-    assert droptop("resume", more, "--seeds", "2").returncode == 0
+    assert here("resume", more, "--seeds", "2").returncode == 0
     assert (more / "summary.json").read_bytes() == (arm / "summary.json").read_bytes()
 
 
-def test_an_edited_config_is_refused(comparison, tmp_path):
+def test_an_edited_config_is_refused(comparison, tmp_path, here):
     out = tmp_path / "edited"
     shutil.copytree(comparison[0], out)
     (out / "config.toml").write_text((out / "config.toml").read_text().replace("width = 4", "width = 6"))
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     for more in (["--seeds", "3"], []):
-        done = droptop("resume", out, *more)
+        done = here("resume", out, *more)
         assert (done.returncode, done.stdout) == (2, "")
         assert re.search(r"config.toml has changed since \S+ began", done.stderr)
         for path in out.glob("*/seed-*/checkpoints"):  # as somebody does to save room
@@ -184,7 +184,7 @@ def test_resume_waits_for_a_busy_folder_and_says_so(comparison, tmp_path):
     assert "A_avg" in rest
 
 
-def test_damaged_results_are_made_again(comparison, tmp_path, capsys):
+def test_damaged_results_are_made_again(comparison, tmp_path, capsys, here):
     out = tmp_path / "damaged"
     shutil.copytree(comparison[0], out)
     for seed, damage in enumerate(("{", "{}")):
@@ -193,12 +193,12 @@ def test_damaged_results_are_made_again(comparison, tmp_path, capsys):
     states = capsys.readouterr().out
     assert (states.count("stopped"), states.count("done")) == (2, 2)
     assert (out / "none/seed-0/result.json").read_text() == "{"  # whoever asks changes nothing
-    done = droptop("resume", out)
+    done = here("resume", out)
     assert done.returncode == 0
     assert "none seed 0: task 5/5, step 10/10" in done.stdout  # and not 6/5: all that was missing is the result
     assert (out / "compare.json").read_bytes() == (comparison[0] / "compare.json").read_bytes()
     (out / "environment.json").write_text("{")
-    done = droptop("resume", out)
+    done = here("resume", out)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
     assert f"{out / 'environment.json'} is damaged: " in done.stderr
 
@@ -236,7 +236,7 @@ def test_damaged_metrics_of_a_finished_seed_cost_its_curves_alone(comparison, tm
     assert all((run / f"figures/{name}.png").exists() for name in ("kappa", "shortcut"))  # of the other seed
 
 
-def test_a_damaged_seed_is_made_again_to_the_same_bytes(comparison, tmp_path, capsys):
+def test_a_damaged_seed_is_made_again_to_the_same_bytes(comparison, tmp_path, capsys, here):
     run, whole = tmp_path / "run", comparison[0] / "droptop"
     shutil.copytree(whole, run)
     for seed in (0, 1):
@@ -253,7 +253,7 @@ def test_a_damaged_seed_is_made_again_to_the_same_bytes(comparison, tmp_path, ca
     assert main(["resume", str(run)]) == 0  # with no curve at all
     (run / "seed-0/result.json").unlink()
     shutil.rmtree(run / "seed-1")
-    assert droptop("resume", run).returncode == 0
+    assert here("resume", run).returncode == 0
     for seed in (0, 1):
         for name in ("metrics.jsonl", "result.json", "checkpoints/step-000000010.safetensors"):
             assert (run / f"seed-{seed}" / name).read_bytes() == (whole / f"seed-{seed}" / name).read_bytes(), name

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from toys import SHORT, droptop
+from toys import SHORT
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from toys import SHORT, droptop
         ["--class-order", "random", "--reference", "--no-drop-last", "--batch", "30"],
     ],
 )
-def test_run_evaluates_after_tasks_and_when_asked(args, tmp_path):
-    done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
+def test_run_evaluates_after_tasks_and_when_asked(args, tmp_path, here):
+    done = here("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "A_avg" in done.stdout
     assert "mean ± standard error; F_last: lower is better" in " ".join(done.stdout.split())
@@ -33,31 +33,10 @@ def test_run_evaluates_after_tasks_and_when_asked(args, tmp_path):
     )
 
 
-def test_split_imbalance_noise_and_blur_together(tmp_path):
-    done = droptop(
-        "run",
-        *SHORT,
-        "--data",
-        "fashion",
-        "--split",
-        "bag,boot/0,1,dress/sandal,2",
-        "--imbalance",
-        "400",
-        "--label-noise",
-        "20",
-        "--blurry",
-        "40",
-        "--limit",
-        "90",
-        "--batch",
-        "15",
-        "--eval-every",
-        "4",
-        "--seeds",
-        "1",
-        "--out",
-        tmp_path / "out",
-    )
+def test_split_imbalance_noise_and_blur_together(tmp_path, here):
+    stream = "--data fashion --split bag,boot/0,1,dress/sandal,2 --imbalance 400 --label-noise 20 --blurry 40"
+    size = "--limit 90 --batch 15 --eval-every 4 --seeds 1"
+    done = here("run", *SHORT, *stream.split(), *size.split(), "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "A_auc" in done.stdout
     lines = [json.loads(line) for line in (tmp_path / "out/seed-0/metrics.jsonl").read_text().splitlines()]
@@ -79,25 +58,25 @@ def test_split_imbalance_noise_and_blur_together(tmp_path):
 
 
 @pytest.mark.parametrize("args", [["--replay-forward", "separate", "--memory-batch", "16"], ["--reference"]])
-def test_share_on_the_shortcut_is_of_the_stream(args, tmp_path):
-    done = droptop("run", *SHORT, "--seeds", "1", *args, "--out", tmp_path / "out")
+def test_share_on_the_shortcut_is_of_the_stream(args, tmp_path, here):
+    done = here("run", *SHORT, "--seeds", "1", *args, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     dropped = json.loads((tmp_path / "out/summary.json").read_text())["dropped"]
     assert dropped["share"][0] > 2 * dropped["chance"][0]  # chance is what other images' stickers would give
 
 
-def test_a_run_that_began_can_resume_without_checkpoints(tmp_path):
+def test_a_run_that_began_can_resume_without_checkpoints(tmp_path, here):
     args = ["--method", "mir", "--memory-batch", "60", "--candidates", "80", "--memory", "100"]
-    done = droptop("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
+    done = here("run", *SHORT, *args, "--seeds", "1", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     shutil.rmtree(tmp_path / "out/seed-0/checkpoints")
-    done = droptop("resume", tmp_path / "out")
+    done = here("resume", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "finished" in done.stdout
 
 
-def test_divergence_names_task_and_batch(tmp_path):
-    done = droptop("run", *SHORT, "--lr", "1e30", "--seeds", "1", "--out", tmp_path / "out")
+def test_divergence_names_task_and_batch(tmp_path, here):
+    done = here("run", *SHORT, "--lr", "1e30", "--seeds", "1", "--out", tmp_path / "out")
     assert done.returncode == 1
     assert re.search(r"droptop seed 0: task 0, batch \d: the loss is .*lower --lr$", done.stderr)  # no use to resume
     assert len(done.stderr.splitlines()) == 1

@@ -10,7 +10,6 @@ from droptop.training.observer import Job
 from droptop.training.seed_run import SeedRun
 
 from studies import Silent, write_study
-from toys import droptop
 
 
 class Fails(SeedRun):
@@ -42,13 +41,13 @@ def by(kind):
     return engine
 
 
-def test_a_cell_that_fails_twice_is_marked_and_the_rest_goes_on(tmp_path):
+def test_a_cell_that_fails_twice_is_marked_and_the_rest_goes_on(tmp_path, here):
     study = write_study(tmp_path / "study.toml", debias="none", seeds=3)
     assert sweep(study, tmp_path / "out", by(Fails), Silent()) == {"done": 2, "waiting": 0, "failed": 1}
     [failed] = (tmp_path / "out").glob("runs/*/seed-1/failed.json")
     assert json.loads(failed.read_text())["tries"] == 2
     assert "seed 1 is cursed" in json.loads(failed.read_text())["traceback"]
-    status = droptop("status", tmp_path / "out").stdout
+    status = here("status", tmp_path / "out").stdout
     assert "2 done, 0 running, 0 waiting, 1 failed" in status
     assert "failed: fashion er none, seed 1: RuntimeError: seed 1 is cursed" in status
     assert sweep(study, tmp_path / "out", local, Silent()) == {"done": 3, "waiting": 0, "failed": 0}  # mended

@@ -14,7 +14,6 @@ from droptop.training.seed_run import seed_run
 from droptop.training.workers import Failure
 
 from studies import Silent, digests, write_study
-from toys import droptop
 
 
 def run(job):
@@ -47,7 +46,7 @@ def test_config_notes_the_kappa_0_that_is_run_and_older_folders_go_on(tmp_path, 
     assert not (tmp_path / "refused").exists()
 
 
-def test_a_second_sweep_runs_nothing_and_a_larger_study_only_its_new_cells(swept, swept_copy, tmp_path):
+def test_a_second_sweep_runs_nothing_and_a_larger_study_only_its_new_cells(swept, swept_copy, tmp_path, here):
     before = digests(swept)
     assert len(before) == 8
     watcher = Silent()
@@ -60,7 +59,7 @@ def test_a_second_sweep_runs_nothing_and_a_larger_study_only_its_new_cells(swept
     assert all(len(json.loads(path.read_text())["seeds"]) == 3 for path in swept_copy.glob("runs/*/summary.json"))
     fewer = write_study(tmp_path / "fewer.toml", seeds=1, debias="none")  # the others stay, and do not count
     assert sweep(fewer, swept_copy, local, watcher) == {"done": 1, "waiting": 0, "failed": 0}
-    assert "5 more cells are of earlier versions" in droptop("status", swept_copy).stdout
+    assert "5 more cells are of earlier versions" in here("status", swept_copy).stdout
 
 
 def test_a_cell_with_a_damaged_result_runs_again(swept_copy):
