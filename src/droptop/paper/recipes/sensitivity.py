@@ -57,7 +57,9 @@ def show(results: CellResults) -> list[Output]:
         for method in results.scope.methods:
             base: dict[str, Any] = {"data": data, "method": method}
             plain = results.series(base | {"debias": "none"}, test, "A_avg")
-            rows.append([f"{set_name(data, test)}, {METHODS[method]}", "none", None, mean(plain), len(plain), None, None])
+            rows.append(
+                [f"{set_name(data, test)}, {METHODS[method]}", "none", None, mean(plain), len(plain), None, None]
+            )
             for symbol, cells in VARIED.items():
                 default = results.series(base | {"debias": "droptop"} | cells[DEFAULTS[symbol]], test, "A_avg")
                 for value, cell in values_of(symbol, results.scope).items():
