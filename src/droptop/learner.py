@@ -162,14 +162,9 @@ class Learner:
         return loss
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
-        """Replay, debias, learn and remember: lines 6 to 16. Leave `finite` false if the loss is not finite.
+        """Replay, debias, learn and remember: lines 6 to 16; return the loss, on the device.
 
-        Args:
-            x: Images that `check` has accepted, on the learner's device.
-            y: Their labels.
-
-        Returns:
-            The loss, as a tensor on the device.
+        Takes what `check` has accepted. If the loss is not finite, leaves `finite` false and all else as it was.
         """
         stream = self.arrive(x, y)  # line 6: X_n, Y_n
         guarded = self.guarded()
@@ -191,16 +186,9 @@ class Learner:
         return losses[0].detach()
 
     def forward(self, model: Backbone, images: Tensor, batch: Joined, direction: int) -> Tensor:
-        """Run MultiLevelDropMask and DebiasForward (lines 10 and 11) on stream and memory rows.
+        """Run MultiLevelDropMask and DebiasForward (lines 10 and 11) on stream and memory rows; return their logits.
 
-        Args:
-            model: One of `replicas`.
-            images: The rows of the batch, augmented and normalised.
-            batch: What else is known of them.
-            direction: The place of the model in `replicas`.
-
-        Returns:
-            The logits (rows, classes).
+        `direction` is the place of the model in `replicas`.
         """
         joint = self.config.replay_forward == "joint" or len(images) == batch.stream
         sizes = [len(images)] if joint else [batch.stream, len(images) - batch.stream]
@@ -214,17 +202,10 @@ class Learner:
     def logits(
         self, model: Backbone, images: Tensor, rows: Rows, debias: DropTop | None = None, direction: int = 0
     ) -> Tensor:
-        """Run one forward pass: stem, debiasing layer, trunk, head.
+        """Run one forward pass, stem, debiasing layer, trunk, head; return the logits (rows, classes).
 
-        Args:
-            model: One of `replicas`.
-            images: Normalised images.
-            rows: What else is known of them; their labels where they are debiased.
-            debias: The debiasing layer; None, as in prediction, drops nothing.
-            direction: With two models, the direction that this one trains on: 0 decrement, 1 increment.
-
-        Returns:
-            The logits (rows, classes).
+        Takes normalised images and what else is known of them: their labels where they are debiased. Without `debias`,
+        as in prediction, nothing is dropped. With two models, each trains on one direction: 0 decrement, 1 increment.
         """
         if debias is not None:
             fixed = direction if len(self.replicas) == 2 else None  # a single model tries the directions in turn
@@ -258,22 +239,10 @@ class Learner:
     # -- Its parts, in the order in which they run: what a method may replace ---------------------------------------
 
     def enter(self, task: int) -> None:
-        """Take notice of the task of the next step. Runs on the host, outside of `step`.
-
-        Args:
-            task: The number of the task, from 0.
-        """
+        """Hear the task of the next step, outside of it; for methods that care."""
 
     def arrive(self, x: Tensor, y: Tensor) -> Rows:
-        """Give what is known of a stream batch, as columns that the memory can keep.
-
-        Args:
-            x: Images.
-            y: Their labels.
-
-        Returns:
-            Columns by name; `columns` describes those that the memory keeps.
-        """
+        """Return what is known of a stream batch, as columns that the memory can keep (`columns` describes those)."""
         return {"x": x, "y": y}
 
     def guarded(self) -> list[Tensor]:
@@ -288,84 +257,33 @@ class Learner:
         return [*tensors, *self.weights.values(), *moments]
 
     def retrieve(self, stream: Rows) -> Rows:
-        """Draw memory samples at random: MemoryRetrieve.
-
-        Args:
-            stream: The columns of the stream batch, whose rows stand in while the memory holds too few.
-
-        Returns:
-            Columns by name, `memory_batch` rows each.
-        """
+        """Return `memory_batch` rows, drawn at random: MemoryRetrieve. Stream rows stand in where the memory holds too few."""
         return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Augment and normalise images to train on.
-
-        Args:
-            x: Images as the stream gave them.
-
-        Returns:
-            What the backbone takes.
-        """
+        """Return images augmented and normalised, as the backbone takes them."""
         return self.normalise(augment(x, self.config.augment, self.random["augment"], self.config.crop_area))
 
     def normalise(self, x: Tensor) -> Tensor:
-        """Scale uint8 images to [0, 1] and normalise them by the spec; leave other images as they are.
-
-        Args:
-            x: Images.
-
-        Returns:
-            Images laid out channels last.
-        """
+        """Return uint8 images scaled to [0, 1] and normalised by the spec; others as they are. Channels lie last."""
         if x.dtype == torch.uint8:
             x = (x.float() / 255 - self.mean) / self.std
         return x.contiguous(memory_format=torch.channels_last)
 
     def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
-        """Give what the trunk takes besides the first map.
-
-        Args:
-            model: One of `replicas`.
-            first: The first map, before it is masked.
-            rows: What is known of its samples; empty for images from outside.
-
-        Returns:
-            More arguments for `model.trunk`.
-        """
+        """Return what the trunk takes besides the first map, given that map unmasked and what is known of its samples."""
         return ()
 
     def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
-        """Compute what one model minimises: `loss`, and what a method adds for the model itself.
-
-        Args:
-            model: One of `replicas`.
-            logits: Its logits (rows, classes).
-            batch: The rows they are of.
-
-        Returns:
-            One number.
-        """
+        """Return what one model minimises: `loss`, and what a method adds for the model itself."""
         return self.loss(logits, batch)
 
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
-        """Compute the cross-entropy over stream and memory rows alike.
-
-        Args:
-            logits: Logits (rows, classes).
-            batch: The rows they are of.
-
-        Returns:
-            One number.
-        """
+        """Return the cross-entropy over stream and memory rows alike."""
         return F.cross_entropy(logits, batch.y)
 
     def update(self, loss: Tensor) -> None:
-        """Take one step of the optimiser; where the loss or a gradient is not finite, leave the weights as they were.
-
-        Args:
-            loss: What is minimised; `finite` becomes false if it or a gradient is not finite.
-        """
+        """Take one step of the optimiser; where the loss or a gradient is not finite, leave the weights as they were."""
         self.optimizer.zero_grad()
         loss.backward()
         self.finite &= loss.isfinite()
@@ -379,31 +297,18 @@ class Learner:
         self.optimizer.step()
 
     def clip(self, weights: list[nn.Parameter], norm: Tensor) -> None:
-        """Shorten the gradients of one model, if the method does so.
-
-        Args:
-            weights: Those of its weights that have a gradient.
-            norm: The length of all their gradients together.
-        """
+        """Shorten the gradients of one model's weights, whose length together is `norm`, if the method does so."""
 
     def remember(self, stream: Rows) -> None:
         """Write samples of the stream batch to the memory: MemoryUpdate, by reservoir sampling.
 
-        Args:
-            stream: The columns of the batch and, as "logits", the answers of the training pass.
+        The column "logits" has the answers of the training pass.
         """
         slots = reservoir_slots(self.memory, len(stream["y"]), self.finite, self.random["memory"])
         self.memory.write(slots, stream)
 
     def tick(self, task: int) -> bool:
-        """Count a step.
-
-        Args:
-            task: The task that the step was of.
-
-        Returns:
-            Whether `probe` is due now, as it is every p steps.
-        """
+        """Count a step of a task; return whether `probe` is due now, as it is every p steps (line 17)."""
         new_task = task != self.clock["task"]
         self.clock = {
             "step": self.clock["step"] + 1,
@@ -439,42 +344,21 @@ class Learner:
         return True
 
     def classify(self, model: Backbone, rows: Rows) -> Tensor:
-        """Compute the logits of images that are neither masked nor augmented.
-
-        Args:
-            model: One of `replicas`, in eval mode.
-            rows: Columns, of which "x" holds the images.
-
-        Returns:
-            Logits (rows, classes), of all classes.
-        """
+        """Return the logits of images that are neither masked nor augmented, over all classes."""
         return self.logits(model, self.normalise(rows["x"]), rows)
 
     # -- What is refused -----------------------------------------------------------------------------------------
 
     def check(self, x: Tensor, y: Tensor) -> None:
-        """Raise BadBatch if this learner cannot learn from a batch.
-
-        Args:
-            x: Images.
-            y: Their labels.
-        """
+        """Raise BadBatch if this learner cannot learn from a batch."""
         learner_checks.check_batch(self.spec, x, y)
 
     def check_images(self, x: Tensor) -> None:
-        """Raise BadBatch if images do not fit the spec.
-
-        Args:
-            x: Images.
-        """
+        """Raise BadBatch if images do not fit the spec."""
         learner_checks.check_images(self.spec, x)
 
     def check_tasks(self, count: int) -> None:
-        """Raise BadRequest if this method cannot learn from a stream of so many tasks.
-
-        Args:
-            count: Tasks of the stream.
-        """
+        """Raise BadRequest if this method cannot learn from a stream of so many tasks."""
         require(self.tasks in (None, count), "tasks", f"{self.tasks} with this method", count)
 
     def check_maps(self) -> None:
@@ -489,14 +373,7 @@ class Learner:
 
     @classmethod
     def presets(cls, stream: dict[str, Any]) -> dict[str, Any]:
-        """Give the options that hold until the user sets others: the stream's win over the method's.
-
-        Args:
-            stream: The options that suit the stream.
-
-        Returns:
-            Values by option.
-        """
+        """Return the options that hold until the user sets others: the stream's win over the method's."""
         return cls.preset | stream
 
     def columns(self) -> Rows:
@@ -504,14 +381,7 @@ class Learner:
         return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
 
     def make_optimizer(self, weights: list[nn.Parameter]) -> Fused:
-        """Make the optimiser, with all of its state before the first step.
-
-        Args:
-            weights: What is trained.
-
-        Returns:
-            An optimiser of `droptop.optim`.
-        """
+        """Return the optimiser, of `droptop.optim`'s kind, with all of its state before the first step."""
         return SGD(weights, self.config.lr, self.config.momentum, self.config.weight_decay)
 
     def report(self) -> dict[str, Any]:
