@@ -257,7 +257,7 @@ class Learner:
         return [*tensors, *self.weights.values(), *moments]
 
     def retrieve(self, stream: Rows) -> Rows:
-        """Return `memory_batch` rows, drawn at random: MemoryRetrieve. Stream rows stand in where the memory holds too few."""
+        """Return `memory_batch` rows drawn at random: MemoryRetrieve. Stream rows stand in where it holds too few."""
         return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
 
     def prepare(self, x: Tensor) -> Tensor:
@@ -271,7 +271,7 @@ class Learner:
         return x.contiguous(memory_format=torch.channels_last)
 
     def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
-        """Return what the trunk takes besides the first map, given that map unmasked and what is known of its samples."""
+        """Return what the trunk takes besides the first map, from that map unmasked and what is known of its rows."""
         return ()
 
     def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
@@ -283,7 +283,7 @@ class Learner:
         return F.cross_entropy(logits, batch.y)
 
     def update(self, loss: Tensor) -> None:
-        """Take one step of the optimiser; where the loss or a gradient is not finite, leave the weights as they were."""
+        """Take one step of the optimiser; leave the weights as they were if the loss or a gradient is not finite."""
         self.optimizer.zero_grad()
         loss.backward()
         self.finite &= loss.isfinite()
