@@ -24,16 +24,17 @@ def test_sweep_prints_a_line_per_cell(tmp_path, capsys):
         ("sweep --out HERE/nothing", "study.toml is not there"),
         ("sweep HERE/none.toml --out HERE/x", "none.toml is not there"),
         ("sweep HERE --out HERE/x", "is a folder"),
-        ("sweep HERE/study.toml --out HERE", "holds something else"),
+        ("sweep HERE/study.toml --out HERE/mine", "holds something else"),
         ("sweep HERE/study.toml --out HERE/x --address here", "--address takes --engine ray beside it"),
         ("sweep HERE/study.toml --out HERE/x --cpus 0", "--cpus takes a number above 0"),
     ],
 )
 def test_impossible_requests_are_refused(args, says, tmp_path, capsys):
     write_study(tmp_path / "study.toml")
-    (tmp_path / "note.txt").write_text("mine")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/note.txt").write_text("mine")
     assert main(args.replace("HERE", str(tmp_path)).split()) == 2
     said = capsys.readouterr().err
     assert says in said
     assert len(said.splitlines()) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["note.txt", "study.toml"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["mine", "note.txt", "study.toml"]

@@ -3,6 +3,7 @@
 import json
 import pickle
 import shlex
+import sys
 import textwrap
 
 import pytest
@@ -16,7 +17,6 @@ from droptop.runs.loading import find_seed, restore
 
 from pictures import picture, save
 from studies import write_study
-from toys import droptop
 
 MINE = """
     from dataclasses import dataclass
@@ -68,19 +68,25 @@ def test_a_method_in_a_file_runs_and_resumes(mine, tmp_path, monkeypatch, capsys
     assert "takes an absolute path" in capsys.readouterr().err
 
 
-def test_results_are_shown_without_the_file(mine, tmp_path, capsys):
+def forget_files():
+    """Forget the methods that this process has loaded, as if it were another one."""
+    for name in [name for name in sys.modules if name.startswith("droptop_method_")]:
+        del sys.modules[name]
+
+
+def test_results_are_shown_without_the_file(mine, tmp_path, here):
     """Which was moved, and makes the same again from where it lies now."""
     mine.write_text(mine.read_text().replace("    smoothing", "    unset: int | None = None\n    smoothing"))
     out, moved = tmp_path / "out", tmp_path / "moved.py"
     asked = ["--method", str(mine), "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
-    assert main(["compare", *asked, "--seeds", "1", "--out", str(out)]) == 0
-    table = capsys.readouterr().out.partition("mine.py on fashion")[2]
+    table = here("compare", *asked, "--seeds", "1", "--out", out).stdout.partition("mine.py on fashion")[2]
     mine.rename(moved)
-    assert droptop("status", out).returncode == 0
-    done = droptop("resume", out)
+    forget_files()
+    assert here("status", out).returncode == 0
+    done = here("resume", out)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.partition("mine.py on fashion")[2] == table
-    done = droptop("report", out)
+    done = here("report", out)
     assert done.returncode == 0, done.stderr
     page = (out / "report.html").read_text()
     assert "--smoothing 0.2" in page
@@ -89,27 +95,28 @@ def test_results_are_shown_without_the_file(mine, tmp_path, capsys):
     assert parse("compare", words[2:])[0] == configure("fashion", str(moved), smoothing=0.2, limit=64, width=4, seeds=1)
     for command in (["resume", "--seeds", "2"], ["predict", mine.parent / "photo.png"], ["export", "--format", "onnx"]):
         save(picture(0), mine.parent / "photo.png")
-        done = droptop(command[0], out, *command[1:])
+        done = here(command[0], out, *command[1:])
         assert done.returncode == 2
         assert f"--method {mine}: there is no such file" in done.stderr
         assert done.stderr.count("\n") == 1
     assert not (out / "droptop/seed-1").exists()
 
 
-def test_studies_are_shown_without_the_file(mine, tmp_path):
+def test_studies_are_shown_without_the_file(mine, tmp_path, here):
     study, out = write_study(tmp_path / "study.toml", method=["er", str(mine)], seeds=1), tmp_path / "out"
-    assert droptop("sweep", study, "--out", out).returncode == 0
-    before = {command: droptop(command, out).stdout for command in ("status", "results", "report")}
+    assert here("sweep", study, "--out", out).returncode == 0
+    before = {command: here(command, out).stdout for command in ("status", "results", "report")}
     assert "4 done, 0 running, 0 waiting, 0 failed" in before["status"]
     mine.unlink()
+    forget_files()
     for command, said in before.items():
-        done = droptop(command, out)
+        done = here(command, out)
         assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
     (out / "cells.json").unlink()  # then the folders say which cells there are
-    done = droptop("status", out)
+    done = here("status", out)
     assert (done.returncode, done.stdout) == (0, before["status"]), done.stderr
     assert f"--method {mine}: there is no such file; cells are those that {out} holds" in done.stderr
-    done = droptop("sweep", "--out", out)
+    done = here("sweep", "--out", out)
     assert done.returncode == 2
     assert "there is no such file" in done.stderr
 

@@ -118,7 +118,8 @@ def die_in_write(run, when):
 
 
 def test_a_run_killed_while_writing_resumes_to_the_same_bytes(straight, tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")  # loads torch once
+    context.set_forkserver_preload(["droptop.training.seed_run"])
     kills = 0
     for when in (1, 2, 3, 4, 5, 6, 7, 9, 12):
         process = context.Process(target=die_in_write, args=(tmp_path, when))
@@ -234,18 +235,18 @@ def test_a_checkpoint_without_its_metrics_is_not_used(straight, tmp_path):
     assert digest(tmp_path) == straight
 
 
-def test_a_changed_config_is_refused(tmp_path):
+def test_a_changed_config_is_refused(tmp_path, here):
     run = tmp_path / "out"
-    done = droptop("run", *FLAGS, "--out", run)
+    done = here("run", *FLAGS, "--out", run)
     assert done.returncode == 0
     (run / "seed-0/result.json").unlink()
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace("memory_batch = 32", "memory_batch = 16"))
-    done = droptop("resume", run)
+    done = here("resume", run)
     assert done.returncode == 2
     assert "config.toml has changed" in done.stderr
     (run / "config.toml").write_text(text.replace("seeds = 1", "seeds = 2"))  # more seeds are welcome
-    done = droptop("resume", run)
+    done = here("resume", run)
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "summary.json").read_text())["seeds"] == [0, 1]
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from droptop.nets.backbone import Backbone, Features
 from droptop.nets.vit import ViT
 
-# Legend: P prompts in the pool, B samples, k prompts a sample takes, l length, d width, e = d / heads.
+# Legend: P prompts in the pool, B samples, k prompts per sample, l length, d width, e = d / heads.
 
 
 class Prompted(Backbone):
