@@ -1,8 +1,5 @@
 """`droptop status` of studies, runs and comparisons."""
 
-import subprocess
-import sys
-
 import pytest
 
 from droptop.cli import main
@@ -63,14 +60,3 @@ def test_a_run_folder_that_cannot_be_read_is_noted(swept_copy, capsys):
 def test_an_empty_folder_is_refused(what, tmp_path, capsys):
     assert main([what, str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_neither_status_nor_results_loads_torch(swept):
-    code = (
-        "import sys\n"
-        "from droptop.cli import main\n"
-        f"assert main(['status', {str(swept)!r}]) == main(['results', {str(swept)!r}]) == 0\n"
-        "assert 'torch' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
