@@ -3,7 +3,6 @@
     [FILE](../FILE "include")     a Markdown file of the repository, its title left out and its links mended
     [FILE](../FILE "code")        a Python file of the repository, as a block; tests run these files
     <!-- options: METHOD -->      every option of a method on the default stream, from the dataclasses
-    <!-- streams -->              every stream by name
     <!-- usage -->                what `droptop --help` prints
 
 Where the pages are not built, as on GitHub, the first two are links to the files.
@@ -35,7 +34,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = re.sub(r'\[[^]]+\]\(\.\./(\S+) "(include|code)"\)', file, markdown)
     if page.file.src_uri.startswith("evidence/"):
         markdown = mended(markdown, "docs/evidence", "docs/evidence")
-    return re.sub(r"<!-- (options|streams|usage):? ?(\S*) -->", table, markdown)
+    return re.sub(r"<!-- (options|usage):? ?(\S*) -->", table, markdown)
 
 
 def include(name: str) -> str:
@@ -100,13 +99,6 @@ def docstrings(kind: type) -> dict[str, str]:
 def shown(value: Any) -> str:
     """Return a default as it stands in a table."""
     return "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
-def streams() -> str:
-    """Return a table of every stream by name."""
-    from droptop.streams import known_names
-
-    return "| stream | |\n|---|---|\n" + "\n".join(f"| `{name}` | {about} |" for name, about in known_names().items())
 
 
 def usage() -> str:

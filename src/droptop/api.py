@@ -31,12 +31,12 @@ def run(
     Args:
         data: The name of a stream, such as `split-cifar10` or `folder:PATH`.
         method: The name of a learner, or `FILE.py:CLASS`.
-        debias: The name of a debiaser, or `none`.
-        out: The folder of the run, which must not exist or be empty.
+        debias: What to debias with, by name, or `none`.
+        out: The folder of the run; it is new or empty.
         options: Any option of the command line, such as `seeds=3, lr=0.05`.
 
     Returns:
-        What stands in `summary.json`: accuracies and forgetting per test set, with means over seeds.
+        What stands in `summary.json`: accuracies and forgetting per test set, a value per seed.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
@@ -52,7 +52,7 @@ def compare(
     Args:
         data: The name of a stream.
         method: The name of a learner, or `FILE.py:CLASS`.
-        debias: The name of the debiaser of one arm; the other arm has none.
+        debias: What one arm is debiased with, by name; the other arm is not debiased.
         out: The folder of the comparison; each arm has a run folder in it.
         options: Any option of the command line, such as `seeds=3, gamma=5`.
 
@@ -76,7 +76,7 @@ def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
         What `run` or `compare` would have returned.
 
     Raises:
-        BadRequest: The folder holds neither a run nor a comparison, or one that has begun more seeds.
+        BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds.
     """
     command, config = load(Path(out))
     return carry_on(command, with_seeds(command, config, Path(out), seeds), Path(out), Plain())

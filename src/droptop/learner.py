@@ -142,7 +142,7 @@ class Learner:
             task: The number of their task, from 0.
 
         Returns:
-            The loss of the step, before its update: one number.
+            The loss before the update, of the last iteration where there are several: one number.
 
         Raises:
             BadBatch: If images or labels do not fit the spec; the learner is unchanged.
@@ -221,7 +221,7 @@ class Learner:
     def probe(self) -> None:
         """Run AdjustDropIntensity (line 18, Eq. 7-8): record the loss of every class on the memory.
 
-        The loss is that of `model` in eval mode, on images that are neither masked nor augmented.
+        The loss is that of every model in eval mode, on images that are neither masked nor augmented.
         """
         assert self.debias is not None
         intensity = self.debias.intensity

@@ -6,6 +6,7 @@ options, by tyro, which also writes the help. Whatever is wrong with a request i
 
 import contextlib
 import dataclasses
+import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,7 +33,11 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
             f"--config takes options of one run; {file} has lists, as a study has: "
             f"{typed('sweep', str(file), '--out', 'FOLDER')} runs that"
         )
-    written.pop("command", None)
+    noted = written.pop("command", command)
+    if noted != command:
+        warnings.warn(
+            f"{file} is what one {typed(str(noted))} was asked for; {typed(command)} takes its options", stacklevel=2
+        )
     chosen = {
         name: _last(args, f"--{name}") or str(written.get(name, default))
         for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))

@@ -155,6 +155,10 @@ FAMILIES: dict[str, Family] = {
 
 def find(name: str) -> StreamKind:
     """Return the stream of a name; refuse a name that is unknown or not complete."""
+    if not isinstance(name, str):
+        raise BadRequest(
+            f"a stream is named by a text such as fashion-sticker or folder:PATH, not by a {type(name).__name__}"
+        )
     head, colon, rest = name.partition(":")
     if name in STREAMS:
         return STREAMS[name]

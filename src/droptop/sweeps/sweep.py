@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from droptop.runs.requests import file_hashes, load, record_environment
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
 from droptop.system.files import write_changed, write_json
-from droptop.system.locks import Held, locked
+from droptop.system.locks import Held, is_locked, locked
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
 
@@ -116,6 +116,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
         raise BadRequest(f"--out takes a folder; {out} is a file")
     if out.is_dir() and {path.name for path in out.iterdir()} - {HELD, HOLDER} and not (out / "study.toml").exists():
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
+    if is_locked(out, HELD):
+        raise held_by(out)
     check(configs, out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -208,16 +210,21 @@ def summarise(run: Path, config: Config) -> None:
 
 @contextmanager
 def held(out: Path) -> Iterator[None]:
-    """Hold a study as its only sweep; raise BadRequest if another one does, naming its process and host."""
-    holder = out / HOLDER
-    try:
-        with locked(out / HELD, wait=1.0):  # `droptop status` holds it for a moment to see whether it can
-            write_json(holder, {"process": os.getpid(), "host": socket.gethostname()})
-            yield
-    except Held:
+    """Hold a study as its only sweep; raise BadRequest if another one does."""
+    with ExitStack() as stack:
         try:
-            entry = json.loads(holder.read_text())
-            who = f"process {entry['process']} on {entry['host']}"
-        except (OSError, ValueError, KeyError, TypeError):
-            who = "another process"
-        raise BadRequest(f"{out} is being swept by {who}") from None
+            stack.enter_context(locked(out / HELD, wait=1.0))  # `droptop status` holds it for a moment
+        except Held:
+            raise held_by(out) from None
+        write_json(out / HOLDER, {"process": os.getpid(), "host": socket.gethostname()})
+        yield
+
+
+def held_by(out: Path) -> BadRequest:
+    """Return the refusal of a study that another sweep holds, with its process and host."""
+    try:
+        entry = json.loads((out / HOLDER).read_text())
+        who = f"process {entry['process']} on {entry['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        who = "another process"
+    return BadRequest(f"{out} is being swept by {who}")
