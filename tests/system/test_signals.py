@@ -1,6 +1,5 @@
 """SIGTERM as Ctrl-C, Ctrl-C not at all, and both as they were afterwards."""
 
-import os
 import signal
 import threading
 
@@ -12,14 +11,14 @@ from droptop.system.signals import deaf, interruptible
 def test_sigterm_raises_keyboard_interrupt_inside_and_not_after():
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), interruptible():
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_ctrl_c_is_ignored_inside_and_not_after():
     before = signal.getsignal(signal.SIGINT)
     with deaf():
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 
