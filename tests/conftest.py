@@ -14,7 +14,7 @@ from hypothesis import settings
 from droptop.cli import main
 
 from studies import write_study
-from toys import SHORT, droptop
+from toys import SHORT, droptop, made_once
 
 torch.set_num_threads(1)
 settings.register_profile("droptop", deadline=None)  # how busy the machine is says nothing about the code
@@ -44,23 +44,27 @@ def here(capsys):
 @pytest.fixture(scope="session")
 def comparison(tmp_path_factory):
     """Return a folder that the real command made, and what it said; whoever changes the folder copies it first."""
-    out = tmp_path_factory.mktemp("compare") / "first"
-    done = droptop(
-        "compare", "--data", "fashion-sticker", "--method", "er", "--debias", "droptop", *SHORT, "--out", out
-    )
-    assert done.returncode == 0, done.stderr
-    return out, done.stdout
+
+    def make(out):
+        names = ("--data", "fashion-sticker", "--method", "er", "--debias", "droptop")
+        done = droptop("compare", *names, *SHORT, "--out", out)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return made_once(tmp_path_factory, "compare", make)
 
 
 @pytest.fixture(scope="session")
 def swept(tmp_path_factory):
     """Return the folder of a study of four cells that the real command ran; whoever changes it copies it first."""
-    folder = tmp_path_factory.mktemp("swept")
-    study = write_study(folder / "study.toml")
-    done = droptop("sweep", study, "--out", folder / "out")
-    assert done.returncode == 0, done.stderr
-    assert "4 cells done, 0 failed" in done.stdout
-    return folder / "out"
+
+    def make(out):
+        done = droptop("sweep", write_study(out.parent / "study.toml"), "--out", out)
+        assert done.returncode == 0, done.stderr
+        assert "4 cells done, 0 failed" in done.stdout
+        return done.stdout
+
+    return made_once(tmp_path_factory, "sweep", make)[0]
 
 
 @pytest.fixture

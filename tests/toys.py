@@ -2,12 +2,16 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from filelock import FileLock
 from torch import Tensor
 
 from droptop import Learner, Samples, Spec, make_learner
@@ -124,3 +128,20 @@ def command(*args: str | Path) -> list[str]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], str]) -> tuple[Path, str]:
+    """Have a folder made by the first worker of pytest-xdist that wants it; return a copy of it, and what was said."""
+    own = factory.mktemp(name) / "out"
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return own, make(own)
+    shared = factory.getbasetemp().parent / f"{name}-of-all" / "out"
+    shared.parent.mkdir(exist_ok=True)
+    said = shared.parent / "said.txt"
+    with FileLock(shared.parent / "lock"):
+        if not said.exists():
+            shutil.rmtree(shared, ignore_errors=True)  # of a worker that failed
+            text = make(shared)
+            said.write_text(text)
+    shutil.copytree(shared, own)
+    return own, said.read_text().replace(str(shared), str(own))

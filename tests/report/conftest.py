@@ -13,7 +13,7 @@ from droptop.system.files import write_atomic
 from droptop.training.seed_run import Interrupted, SeedRun
 
 from pictures import EVIL, write_tree
-from toys import QUICK
+from toys import QUICK, made_once
 
 OPTIONS = {"limit": 96, "width": 4, "memory": 40, "split": "0,1/2,3", "seeds": 2, "checkpoint_seconds": 1000.0}
 
@@ -25,12 +25,14 @@ def train(config, run, seeds):
 
 @pytest.fixture(scope="session")
 def comparison(tmp_path_factory):
-    out = tmp_path_factory.mktemp("comparison")
-    config = configure("fashion-sticker", **OPTIONS | QUICK)
-    begin("compare", config, out)
-    for run, arm in arms("compare", config, out).items():
-        train(arm, run, arm.seeds)
-    return out
+    def make(out):
+        config = configure("fashion-sticker", **OPTIONS | QUICK)
+        begin("compare", config, out)
+        for run, arm in arms("compare", config, out).items():
+            train(arm, run, arm.seeds)
+        return ""
+
+    return made_once(tmp_path_factory, "comparison", make)[0]
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -235,20 +236,18 @@ def test_a_checkpoint_without_its_metrics_is_not_used(straight, tmp_path):
     assert digest(tmp_path) == straight
 
 
-def test_a_changed_config_is_refused(tmp_path, here):
-    run = tmp_path / "out"
-    done = here("run", *FLAGS, "--out", run)
-    assert done.returncode == 0
+def test_a_changed_config_is_refused_and_more_seeds_are_not(comparison, tmp_path, here):
+    run = shutil.copytree(comparison[0] / "droptop", tmp_path / "out")
     (run / "seed-0/result.json").unlink()
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace("memory_batch = 32", "memory_batch = 16"))
     done = here("resume", run)
     assert done.returncode == 2
     assert "config.toml has changed" in done.stderr
-    (run / "config.toml").write_text(text.replace("seeds = 1", "seeds = 2"))  # more seeds are welcome
+    (run / "config.toml").write_text(text.replace("seeds = 2", "seeds = 3"))
     done = here("resume", run)
     assert done.returncode == 0, done.stderr
-    assert json.loads((run / "summary.json").read_text())["seeds"] == [0, 1]
+    assert json.loads((run / "summary.json").read_text())["seeds"] == [0, 1, 2]
 
 
 def test_a_killed_worker_is_reported(tmp_path):
