@@ -50,10 +50,10 @@ over_variants = over(
 
 @over_variants
 def test_resumes_exactly(method, options, tmp_path):
-    batches = toy_batches(14)
+    batches = toy_batches(10)
     straight, kept = toy_learner(method, **options), {}
     for step, batch in enumerate(batches):
-        if step in (5, 9):
+        if step in (4, 7):  # in the first task, and in the second
             checkpoint.write(tmp_path, checkpoint.step_name(step), straight.state_dict(), {})
             kept[step] = checkpoint.read(tmp_path / f"{checkpoint.step_name(step)}.json")[0]
         straight.observe(*batch)

@@ -41,7 +41,7 @@ def children(pid):
 
 
 def test_one_sweep_holds_a_study_and_ctrl_c_saves(tmp_path, capsys):
-    study = write_study(tmp_path / "study.toml", debias="none", limit=800, tasks=5, seeds=3, checkpoint_seconds=1.0)
+    study = write_study(tmp_path / "study.toml", debias="none", limit=400, tasks=5, seeds=3, checkpoint_seconds=1.0)
     out = tmp_path / "out"
     first = start(study, out)
     wait_for(lambda: any(out.glob("runs/*/seed-*/metrics.jsonl")))
