@@ -37,7 +37,7 @@ def test_the_probe_is_the_mean_loss_of_the_memory_in_eval_mode(per):
         loss = F.cross_entropy(learner.model(learner.normalise(x[None])), y[None])
         losses[int(y) if per == "class" else 0].append(loss.item())
     expected = [sum(values) / len(values) if values else math.nan for values in losses.values()]
-    assert learner.debias.intensity.loss[0].tolist() == pytest.approx(
+    assert learner.debias.droptop.intensity.loss[0].tolist() == pytest.approx(
         expected[: 4 if per == "class" else 1], rel=1e-4, nan_ok=True
     )
 

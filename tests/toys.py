@@ -63,7 +63,7 @@ def toy_learner(
         )
     config = configure("fashion", method, debias, **small(method) | quick | options)
     model = build(config.net, 3, CLASSES, seed, config.options.weights)
-    return METHODS[method](model, spec, config.learner, config.droptop, seed=seed, device=device)
+    return METHODS[method](model, spec, config.learner, config.chosen, seed=seed, device=device)
 
 
 def small(method: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ may replace is described where it stands.
 """
 
 import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -19,10 +19,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from droptop import learner_checks, learner_state
-from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map
+from droptop.average import Average
+from droptop.debias import Chosen, Family, Trace, View, check_last_map
 from droptop.errors import BadRequest, Diverged, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
-from droptop.nets import Adapted, Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map
+from droptop.nets import Adapted, Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map, untracked
 from droptop.optim import SGD, Fused
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
@@ -53,6 +54,10 @@ class LearnerConfig:
     """Smallest share of an image that crop-resize may keep."""
     replay_forward: Literal["joint", "separate"] = "joint"
     """One forward pass over stream and memory samples, or one for each (BatchNorm then sees each half alone)."""
+    average: bool = False
+    """Predict by averaged weights instead of the last ones."""
+    average_decay: float = 0.99
+    """Decay of the average per step, once a ninth of the steps so far are more than 1 / (1 - decay)."""
 
     def __post_init__(self) -> None:
         require(0 < self.lr < float("inf"), "lr", "a learning rate above 0", self.lr)
@@ -62,6 +67,7 @@ class LearnerConfig:
         require(self.memory_batch >= 1, "memory_batch", "a number of samples from 1", self.memory_batch)
         require(self.iterations >= 1, "iterations", "a number from 1", self.iterations)
         require(0 < self.crop_area <= 1, "crop_area", "a share above 0 and up to 1", self.crop_area)
+        require(0 <= self.average_decay < 1, "average_decay", "a number from 0 and below 1", self.average_decay)
 
 
 class Joined(NamedTuple):
@@ -81,7 +87,7 @@ class Learner:
         model: The backbone. The learner trains this very model, from the weights that it has.
         spec: What the images and classes are like.
         config: The settings of the method.
-        debias: The settings of the debiasing layer; None trains without it.
+        debias: The debiasers and their settings; none by default.
         seed: Decides all random draws of the learner.
         device: Where weights, memory and batches are kept.
     """
@@ -98,23 +104,24 @@ class Learner:
         model: Backbone,
         spec: Spec,
         config: LearnerConfig,
-        debias: DropTopConfig | None = None,
+        debias: Sequence[Chosen] = (),
         *,
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
         self.spec, self.config, self.device = spec, config, torch.device(device)
         self.random = {purpose: generator(seed, purpose, device=device) for purpose in PURPOSES}
-        # Line 3: the layer holds the intensities.
-        self.debias = None if debias is None else DropTop(debias, len(spec.classes), self.random["debias"]).to(device)
+        # Line 3: of the debiasers, DropTop holds the intensities.
+        self.debias = Family(debias, len(spec.classes), self.random["debias"])
         # Line 1: weights, and what the optimiser keeps of them.
         self.model = model.to(device).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.replicas = [self.model]
-        if debias is not None and debias.intensity.reference:
+        if self.debias.droptop is not None and self.debias.droptop.config.intensity.reference:
             self.replicas.append(copy.deepcopy(model))  # trains on the increment while `model` trains on the decrement
         self.models = nn.ModuleDict(dict(zip(("model", "twin"), self.replicas)))
         self.statistics = flat_buffers(self.models)
         self.weights = {name: weight for name, weight in self.models.named_parameters() if weight.requires_grad}
+        self.average = Average(self.model, config.average_decay) if config.average else None
         self.frozen = learner_state.digest(weight for weight in self.models.parameters() if not weight.requires_grad)
         self.optimizer = self.make_optimizer(list(self.weights.values()))
         if not isinstance(self.optimizer, Fused):
@@ -181,6 +188,8 @@ class Learner:
         with torch.no_grad():
             for tensor, old in zip(guarded, before):
                 tensor.copy_(torch.where(self.finite, tensor, old))
+        if self.average is not None:
+            self.average.update(self.finite)
         self.remember(stream | {"logits": logits[0][: len(x)].detach()})  # line 16
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
@@ -195,36 +204,47 @@ class Learner:
         outputs = []
         for part, rows in zip(images.split(sizes), split_rows(batch.rows, sizes)):
             outputs.append(self.logits(model, part, rows, self.debias, direction))
-            if self.debias is not None and model is self.model and len(outputs) == 1:  # the part with the stream
-                self.trace = Trace(*(rows[: batch.stream] for rows in self.debias.last))
+            if self.debias.droptop is not None and model is self.model and len(outputs) == 1:  # the stream's part
+                self.trace = Trace(*(rows[: batch.stream] for rows in self.debias.droptop.last))
         return torch.cat(outputs)
 
     def logits(
-        self, model: Backbone, images: Tensor, rows: Rows, debias: DropTop | None = None, direction: int = 0
+        self, model: Backbone, images: Tensor, rows: Rows, debias: Family | None = None, direction: int = 0
     ) -> Tensor:
-        """Run one forward pass, stem, debiasing layer, trunk, head; return the logits (rows, classes).
+        """Run one forward pass, stem, debiasing, trunk, head; return the logits (rows, classes).
 
         Takes normalised images and what else is known of them: their labels where they are debiased. Without `debias`,
-        as in prediction, nothing is dropped. With two models, each trains on one direction: 0 decrement, 1 increment.
+        as in prediction, the first map stays as it is. With two models, each trains on one direction: 0 decrement,
+        1 increment.
         """
-        if debias is not None:
-            fixed = direction if len(self.replicas) == 2 else None  # a single model tries the directions in turn
-            drop, norm = partial(debias, labels=rows["y"], direction=fixed), debias.attention_pass
+        if debias is not None and not debias.act_on("first_map"):
+            debias = None
+        fixed = direction if len(self.replicas) == 2 else None  # a single model tries the directions in turn
         if isinstance(model, Adapted):  # a user's own model, in which hooks do the same
-            return model(images) if debias is None else model.changed(images, drop, norm)
+            if debias is None:
+                return model(images)
+
+            def change(first: Tensor, last: Callable[[], Tensor]) -> Tensor:
+                return debias.first_map(first, View(last, None), rows["y"], fixed)
+
+            return model.changed(images, change, debias.attention_pass)
         first = model.stem(images)
         given = self.given(model, first, rows)
         if debias is not None:
-            first = drop(first, last=lambda: last_map(model, first, *given, norm=norm or "batch"))  # Eq. 4 to 6
-        return model.head(model.trunk(first, *given))
+            view = View(
+                last=lambda: last_map(model, first, *given, norm=debias.attention_pass or "batch"),
+                logits=lambda changed: ahead(model, changed, *given),
+            )
+            changed = debias.first_map(first, view, rows["y"], fixed)  # DropTop: Eq. 4 to 6
+        return model.head(model.trunk(first if debias is None else changed, *given))
 
     def probe(self) -> None:
         """Run AdjustDropIntensity (line 18, Eq. 7-8): record the loss of every class on the memory.
 
         The loss is that of every model in eval mode, on images that are neither masked nor augmented.
         """
-        assert self.debias is not None
-        intensity = self.debias.intensity
+        assert self.debias.droptop is not None
+        intensity = self.debias.droptop.intensity
         if intensity.config.probe:
             slots, filled = self.memory.draw(intensity.config.probe, self.random["debias"])
         else:
@@ -261,22 +281,23 @@ class Learner:
         return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Return images augmented and normalised, as the backbone takes them."""
-        return self.normalise(augment(x, self.config.augment, self.random["augment"], self.config.crop_area))
+        """Return images augmented, debiased and normalised, as the backbone takes them."""
+        x = augment(x, self.config.augment, self.random["augment"], self.config.crop_area)
+        if self.debias.act_on("images"):
+            x = self.debias.images(unit_range(x))
+        return self.normalise(x)
 
     def normalise(self, x: Tensor) -> Tensor:
-        """Return uint8 images scaled to [0, 1] and normalised by the spec; others as they are. Channels lie last."""
-        if x.dtype == torch.uint8:
-            x = (x.float() / 255 - self.mean) / self.std
-        return x.contiguous(memory_format=torch.channels_last)
+        """Return images normalised by the spec's mean and std, bytes scaled to [0, 1] first. Channels lie last."""
+        return ((unit_range(x) - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
     def given(self, model: Backbone, first: Tensor, rows: Rows) -> tuple[Any, ...]:
         """Return what the trunk takes besides the first map, from that map unmasked and what is known of its rows."""
         return ()
 
     def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
-        """Return what one model minimises: `loss`, and what a method adds for the model itself."""
-        return self.loss(logits, batch)
+        """Return what one model minimises: `loss`, the debiasers' penalties, and what a method adds for the model."""
+        return self.debias.penalised(self.loss(logits, batch), logits, batch.y)
 
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         """Return the cross-entropy over stream and memory rows alike."""
@@ -315,18 +336,29 @@ class Learner:
             "task": task,
             "task_step": 1 if new_task else self.clock["task_step"] + 1,
         }
-        if self.debias is None or not self.debias.adapts:
+        if self.debias.droptop is None or not self.debias.adapts:
             return False
-        config = self.debias.config.intensity
+        config = self.debias.droptop.config.intensity
         return self.clock["step" if config.p_counter == "global" else "task_step"] % config.period == 0
 
     # -- Predictions ---------------------------------------------------------------------------------------------
 
-    def predict(self, x: Tensor) -> Tensor:
+    @property
+    def every_model(self) -> list[Backbone]:
+        """Return the models that are trained, and the one of averaged weights."""
+        return self.replicas if self.average is None else [*self.replicas, self.average.model]
+
+    @property
+    def predictor(self) -> Backbone:
+        """Return the model that predicts: that of the averaged weights where these are kept."""
+        return self.model if self.average is None else self.average.model
+
+    def predict(self, x: Tensor, *, plain: bool = False) -> Tensor:
         """Predict the classes of images; no state changes.
 
         Args:
             x: Images (B, channels, height, width), of the shape and dtype that the spec names.
+            plain: Whether to predict by the last weights also where averaged ones are kept.
 
         Returns:
             Logits (B, classes); minus infinity for classes that have not been seen yet.
@@ -335,8 +367,9 @@ class Learner:
             BadBatch: If the images do not fit the spec.
         """
         self.check_images(x)
-        with evaluating(self.model):
-            return self.classify(self.model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)
+        model = self.model if plain else self.predictor
+        with evaluating(model):
+            return self.classify(model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)
 
     @property
     def independent(self) -> bool:
@@ -362,12 +395,18 @@ class Learner:
         require(self.tasks in (None, count), "tasks", f"{self.tasks} with this method", count)
 
     def check_maps(self) -> None:
-        """Warn if the last map is so small that fusion does nothing; raise BadRequest if scores need more than it."""
-        if self.debias is None or not self.debias.attention_pass:
+        """Raise BadRequest if a debiaser cannot work in this net; warn if it has nothing to work with.
+
+        A last map of one cell makes fusion do nothing, and cannot give the scores alone.
+        """
+        for name, member in self.debias.members.items():
+            if member.needs_logits and isinstance(self.model, Adapted):
+                raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of one's own")
+        if self.debias.droptop is None or not self.debias.attention_pass:
             return
         with evaluating(self.model):
             last = self.model.features(torch.zeros(1, *self.spec.shape, device=self.device)).map
-        check_last_map(self.debias.config, last.shape[-2:].numel(), self.model.finer)
+        check_last_map(self.debias.droptop.config, last.shape[-2:].numel(), self.model.finer)
 
     # -- Settings and state --------------------------------------------------------------------------------------
 
@@ -406,3 +445,14 @@ class Learner:
             BadCheckpoint: If the state does not fit this learner.
         """
         learner_state.restore(self, tensors)
+
+
+def unit_range(x: Tensor) -> Tensor:
+    """Return images of bytes as floating point from 0 to 1; others as they are."""
+    return x.float() / 255 if x.dtype == torch.uint8 else x
+
+
+def ahead(model: Backbone, first: Tensor, *given: Any) -> Tensor:
+    """Return the logits of a first map, with gradient but without a trace in BatchNorm's statistics."""
+    with untracked(model):
+        return model.head(model.trunk(first, *given))

@@ -15,8 +15,8 @@ def attention_of(learner: Learner, images: Tensor, predicting: bool = False) -> 
     BatchNorm normalises by these images, as in training; where `predicting`, by its running statistics, so that the
     attention to an image does not depend on the others. A learner without scores of its own is given those of Eq. 4.
     """
-    model, debias = learner.model, learner.debias
-    layer = debias if debias is not None and debias.attention_pass is not None else None
+    model = learner.predictor if predicting else learner.model
+    layer = learner.debias.droptop if learner.debias.attention_pass is not None else None
     with evaluating(model) if predicting else untracked(model):
         first = model.stem(learner.normalise(images.to(learner.device)))
         given = learner.given(model, first, {})

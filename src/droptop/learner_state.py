@@ -40,11 +40,17 @@ def gather(learner: "Learner") -> dict[str, Tensor]:
     for name, weight in learner.weights.items():
         state |= {f"optimizer.{name}.{key}": value for key, value in learner.optimizer.state[weight].items()}
     state |= {f"memory.{name}": rows for name, rows in learner.memory.state_dict().items()}
-    if learner.debias is not None:
-        state |= {f"debias.{name}": value for name, value in learner.debias.state_dict().items()}
+    state |= {f"debias.{name}": value for name, value in learner.debias.state_dict().items()}
+    if learner.average is not None:
+        state |= {f"average.{name}": value for name, value in learner.average.state_dict().items()}
     state |= {f"own.{name}": value for name, value in method_tensors(learner).items()}
     state |= {f"random.{name}": random.get_state() for name, random in learner.random.items()}
     return state | {f"clock.{name}": torch.tensor(count) for name, count in learner.clock.items()}
+
+
+def of_this_version(name: str) -> str:
+    """Return the name that a tensor has now: before 0.3, DropTop was the only debiaser and had none of its own."""
+    return name.replace("debias.intensity.", "debias.droptop.intensity.", 1)
 
 
 def restore(learner: "Learner", state: dict[str, Tensor]) -> None:
@@ -53,6 +59,7 @@ def restore(learner: "Learner", state: dict[str, Tensor]) -> None:
     The learner's tensors stay at their addresses, so that CUDA graphs captured before remain valid.
     """
     now = gather(learner)
+    state = {of_this_version(name): value for name, value in state.items()}
     if wrong := sorted(now.keys() ^ state.keys()) or [n for n in now if now[n].shape != state[n].shape]:
         raise BadCheckpoint(f"this state is of another learner: {', '.join(wrong[:5])}")
     if learner.frozen is not None and not torch.equal(learner.frozen, state["frozen"]):

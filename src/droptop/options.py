@@ -11,12 +11,18 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from droptop.errors import require
 
-SECTIONS = ("stream", "net", "learner", "droptop")  # tables of a run's configuration
+SECTIONS = ("stream", "net", "learner", "droptop")  # tables of a configuration whose options need no prefix as flags
+UNNAMED = ("options", "members")  # parts of a configuration that are no tables of their own
 NO_DEBIAS = "none"
 # Options that do not change any result.
 WITHOUT_EFFECT = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds", "log")
 # Options that older runs do not have, and the values that stand for what those runs did.
-YOUNGER = {"droptop.attention_norm": "batch", "stream.hold_out": 0.0}
+YOUNGER = {
+    "droptop.attention_norm": "batch",
+    "stream.hold_out": 0.0,
+    "learner.average": False,
+    "learner.average_decay": 0.99,
+}
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -24,10 +30,10 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        path = prefix + ("" if field.name == "options" else field.name)
+        path = prefix + ("" if field.name in UNNAMED else field.name)
         if dataclasses.is_dataclass(value):
             flat |= flatten(value, path and path + ".")
-        elif path not in SECTIONS:
+        else:
             flat[path] = value
     return flat
 

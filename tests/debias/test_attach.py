@@ -98,7 +98,7 @@ def test_the_layer_gives_what_the_learner_gives(debias):
     expected = outcome(learner.model, learner.logits(learner.model, X, rows, learner.debias))
     with layer.labels(Y):
         logits = model(X)
-    assert torch.equal(layer.trace.mask, learner.debias.last.mask)
+    assert torch.equal(layer.trace.mask, learner.debias.droptop.last.mask)
     assert same(outcome(model, logits), expected)
 
 

@@ -21,7 +21,7 @@ def test_the_probe_records_what_the_learners_records():
     images = learner.normalise(rows["x"])
     learner.probe()
     assert [layer.adjust(images, rows["y"]) for _ in range(2)] == [False, True]
-    for name, value in learner.debias.intensity.state_dict().items():
+    for name, value in learner.debias.droptop.intensity.state_dict().items():
         torch.testing.assert_close(layer.debias.intensity.state_dict()[name], value, equal_nan=True)
 
 

@@ -97,8 +97,8 @@ def test_attention_by_running_statistics_chooses_other_cells():
 def test_reference_trains_one_model_a_direction():
     learner = toy_learner(reference=True)
     asked = []
-    kappa = learner.debias.kappa
-    learner.debias.kappa = lambda labels, direction: asked.append(direction) or kappa(labels, direction)
+    kappa = learner.debias.droptop.kappa
+    learner.debias.droptop.kappa = lambda labels, direction: asked.append(direction) or kappa(labels, direction)
     feed(learner, toy_batches(4))
     assert asked == [0, 1] * 4
     assert not torch.equal(learner.models["model"].fc.weight, learner.models["twin"].fc.weight)

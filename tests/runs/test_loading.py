@@ -87,8 +87,8 @@ def test_predictions_are_those_of_the_evaluation(moved, capsys, place, flags, tr
 def test_load_learner_predicts_in_python(moved):
     run, _ = moved
     learner = load_learner(run, arm="none")
-    assert learner.debias is None
-    assert load_learner(str(run)).debias is not None
+    assert learner.debias.droptop is None
+    assert load_learner(str(run)).debias.droptop is not None
     assert learner.spec == droptop.Spec(
         (3, 16, 16), tuple("abcd"), mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
     )

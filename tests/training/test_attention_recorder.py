@@ -122,9 +122,9 @@ def test_recording_leaves_the_learner_as_it_was(method, debias, options):
     if debias == "none":
         return
     cells = maps["attention"][0].numel()
-    total = int(learner.debias.config.gamma * cells / 100 + 0.5)
+    total = int(learner.debias.droptop.config.gamma * cells / 100 + 0.5)
     for label, attention, dropped in zip(y.tolist(), maps["attention"].flatten(1), maps["dropped"].flatten(1)):
-        top = int(float(learner.debias.intensity.kappa[label]) * cells / 100 + 0.5)
+        top = int(float(learner.debias.droptop.intensity.kappa[label]) * cells / 100 + 0.5)
         highest = sorted(range(cells), key=lambda cell: -float(attention[cell]))[:top]
         gone = set(dropped.nonzero()[:, 0].tolist())
         if options.get("mask") == "soft":  # the weakest of the top cells keeps all of its strength

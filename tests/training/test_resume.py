@@ -27,7 +27,7 @@ def digest(run):
     seed = run / "seed-0"
     header = checkpoint.newest_first(seed / "checkpoints")[0]
     tensors, about = checkpoint.read(header)
-    assert {"model.fc.weight", "memory.x", "debias.intensity.history", "random.memory"} <= tensors.keys()
+    assert {"model.fc.weight", "memory.x", "debias.droptop.intensity.history", "random.memory"} <= tensors.keys()
     records = sorted([*seed.glob("maps/*"), *seed.glob("confusion/*")])
     assert len(records) == 1 + 10 + 5  # the images, twice a task, and once a task
     files = [header.with_suffix(".safetensors"), seed / "metrics.jsonl", seed / "result.json", *records]

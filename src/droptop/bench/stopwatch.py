@@ -62,8 +62,8 @@ class StopWatch:
         ):
             if hasattr(learner, name):  # only some have queries
                 setattr(learner, name, self.timed(getattr(learner, name), part))
-        if learner.debias is not None:
-            learner.debias.forward = self.timed(learner.debias.forward, "mask")  # type: ignore[method-assign]
+        if learner.debias.act_on("first_map"):
+            learner.debias.first_map = self.timed(learner.debias.first_map, "mask")  # type: ignore[method-assign]
             for model in learner.replicas:
                 setattr(model, "trunk", self.attention(model.trunk))  # noqa: B010
 

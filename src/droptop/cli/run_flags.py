@@ -7,6 +7,7 @@ options, by tyro, which also writes the help. Whatever is wrong with a request i
 import contextlib
 import dataclasses
 import warnings
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,11 +15,11 @@ from typing import Annotated, Any
 from tyro.conf import arg
 
 from droptop.cli.arguments import read
-from droptop.debias import DEBIAS
+from droptop.debias import KNOWN
 from droptop.errors import BadRequest, require, typed
 from droptop.methods import METHODS
-from droptop.options import flag_of, flatten
-from droptop.runs.config import Config, defaults, resolve
+from droptop.options import SECTIONS, flag_of, flatten
+from droptop.runs.config import Config, defaults, resolve, settings_of
 from droptop.runs.flags import as_tokens
 from droptop.streams import known_names
 from droptop.system.toml_files import read_toml
@@ -99,9 +100,8 @@ def _last(args: list[str], flag: str) -> str | None:
 
 def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path]:
     """Return configuration and results folder from tokens under tyro's names, with the defaults of `base`."""
-    sections = [
-        (field.name, value) for field in dataclasses.fields(base) if (value := getattr(base, field.name)) is not None
-    ]
+    sections = {"options": base.options, "stream": base.stream, "net": base.net, "learner": base.learner}
+    members = vars(base.members)
     where = [
         ("out", Annotated[Path, arg(help="Folder for the results, new or empty.")]),
         ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None),
@@ -109,10 +109,17 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
     request_type = dataclasses.make_dataclass(
         "Request",
         where
-        + [(name, Annotated[type(value), arg(name="")], dataclasses.field(default=value)) for name, value in sections],
+        + [
+            (
+                name,
+                Annotated[type(value), arg(name="" if name in (*sections, *SECTIONS) else name)],
+                field(default=value),
+            )
+            for name, value in (sections | members).items()
+        ],
     )
     streams = "\n".join(f"  {name:30} {about}" for name, about in known_names().items())
-    known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(DEBIAS)}"
+    known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(KNOWN)}"
     parsed: Any = read(request_type, tokens, f"droptop {command}", known)
-    values = {name: getattr(parsed, name) for name, _ in sections}
-    return Config(**{"droptop": None} | values), parsed.out
+    values = {name: getattr(parsed, name) for name in sections}
+    return Config(**values, members=settings_of({name: getattr(parsed, name) for name in members})), parsed.out

@@ -1,30 +1,104 @@
-"""DropTop, the debiasing layer, with its parts as plain functions and its settings.
+"""Debiasing: what keeps a learner from leaning on shortcuts. One short file per member of the family.
 
-fusion.py       Eq. 4: attention from the first and the last map
-mask.py         Eq. 5-6: the mask that drops the cells of highest attention
-intensity.py    Eq. 7-8, Algorithm 2: how many cells, by class, adapted while training
-droptop.py      the layer that joins them
-attach.py       the layer in any model and any training loop
+debiaser.py     the three places in which a debiaser may act: images, first map, loss
+family.py       several debiasers together
+droptop.py      drop what the model attends to most; its parts:
+    fusion.py       Eq. 4: attention from the first and the last map
+    mask.py         Eq. 5-6: the mask that drops the cells of highest attention
+    intensity.py    Eq. 7-8, Algorithm 2: how many cells, by class, adapted while training
+mixstyle.py     mix the style of first maps
+decouple.py     punish large logits
+colour.py       jitter of colours
+randconv.py     random filters
+rsc.py          mute what the gradient points at
+attach.py       members in any model and any training loop
+
+`MEMBERS` has them by name, `recipes.py` has names that stand for members with options; `parse` reads both.
 """
 
-from droptop.debias.droptop import DEBIAS, DropTop, DropTopConfig, Trace, check_last_map
+from typing import Any, NamedTuple
+
+from droptop.debias.colour import Colour
+from droptop.debias.debiaser import Debiaser, View, name_of
+from droptop.debias.decouple import Decouple
+from droptop.debias.droptop import DropTop, DropTopConfig, Trace, check_last_map
+from droptop.debias.family import Chosen, Family
 from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig, group_losses, pooled_t
 from droptop.debias.mask import apply_mask, cell_counts, drop_mask
+from droptop.debias.mixstyle import MixStyle
+from droptop.debias.randconv import RandConv
+from droptop.debias.rsc import RSC
+from droptop.errors import BadRequest, meant, require
+from droptop.options import NO_DEBIAS
+from droptop.recipes import RECIPES, Recipe, preset_options
+from droptop.system import user_files
+
+MEMBERS: dict[str, type[Debiaser]] = {
+    name_of(kind): kind for kind in (DropTop, MixStyle, Decouple, Colour, RandConv, RSC)
+}
+
+
+KNOWN = (*MEMBERS, *RECIPES)
+
+
+class Debiasing(NamedTuple):
+    """Hold what a `--debias` stands for: the classes of its members by name, and its options."""
+
+    members: dict[str, type[Debiaser]]
+    options: dict[str, Any]
+
+
+def parse(debias: str) -> Debiasing:
+    """Return what `none`, a name, a user's file, or several of them joined by + stand for; refuse what is unknown."""
+    members: dict[str, type[Debiaser]] = {}
+    for part in () if debias == NO_DEBIAS else debias.split("+"):
+        for kind in map(find, RECIPES.get(part, Recipe((part,), {})).members):
+            name = name_of(kind)
+            require(name not in members, "debias", f"{name} once", debias)
+            members[name] = kind
+    return Debiasing(members, preset_options(debias))
+
+
+def find(name: str) -> type[Debiaser]:
+    """Return a debiaser by its name, or by the file that defines it; raise BadRequest if there is none."""
+    if not user_files.is_file(name):
+        known = f"none, {', '.join(KNOWN)}, a file such as my_debias.py, or several of these joined by +"
+        require(name in MEMBERS, "debias", known, name + meant(name, KNOWN))
+        return MEMBERS[name]
+    kind = user_files.load(name, Debiaser, "debias")
+    if name_of(kind) in (*KNOWN, NO_DEBIAS, "stream", "net", "learner", "options"):
+        raise BadRequest(f"--debias {name}: a debiaser named {kind.__name__} is there already: rename the class")
+    return kind
+
 
 __all__ = [
-    "DEBIAS",
+    "KNOWN",
+    "MEMBERS",
+    "RSC",
+    "Chosen",
+    "Colour",
+    "Debiaser",
+    "Debiasing",
+    "Decouple",
     "DropTop",
     "DropTopConfig",
+    "Family",
     "Intensity",
     "IntensityConfig",
+    "MixStyle",
+    "RandConv",
     "Trace",
+    "View",
     "apply_mask",
     "cell_counts",
     "check_last_map",
     "drop_mask",
+    "find",
     "fuse",
     "group_losses",
     "last_only",
+    "name_of",
+    "parse",
     "pooled_t",
 ]

@@ -10,11 +10,12 @@ Eq. 4 is in `fusion.py`, Eq. 5-6 in `mask.py`, Eq. 7-8 in `intensity.py`.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from droptop.debias.debiaser import Debiaser, View
 from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig
 from droptop.debias.mask import Rounding, apply_mask, cell_counts, drop_mask
@@ -74,16 +75,6 @@ class DropTopConfig:
         )
 
 
-# What `--debias NAME` sets: the paper's ablations are settings of one layer.
-DEBIAS: dict[str, dict[str, Any]] = {
-    "droptop": {},
-    "droptop-paper": {},  # besides, `Learner.paper`: the options that the paper has for the method
-    "no-fusion": {"attention": "last"},
-    "fixed": {"drop": "top"},
-    "random": {"drop": "random"},
-}
-
-
 class Trace(NamedTuple):
     """Hold what the layer did to the last batch, for reports; B, h, w each."""
 
@@ -102,7 +93,7 @@ def check_last_map(config: DropTopConfig, cells: int, instead: str) -> None:
         warnings.warn(f"the last map is 1 x 1, so that fusion does nothing: {instead}", stacklevel=4)
 
 
-class DropTop(nn.Module):
+class DropTop(Debiaser):
     """Drop the cells of the first map that the model attends to most; how many, depends on the class.
 
     Args:
@@ -111,11 +102,12 @@ class DropTop(nn.Module):
         generator: Draws the layer's random numbers; on the device of the maps.
     """
 
+    config: DropTopConfig
+    config_type = DropTopConfig
     last: Trace  # of the last batch
 
     def __init__(self, config: DropTopConfig, classes: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.config, self.generator = config, generator
+        super().__init__(config, classes, generator)
         kappa = {"top": config.gamma, "random": 0.0}.get(config.drop, config.start)
         groups = classes if config.intensity.per == "class" else 1
         self.intensity = Intensity(config.intensity, groups, kappa, config.gamma)
@@ -171,3 +163,6 @@ class DropTop(nn.Module):
         mask = self.mask(attention, self.kappa(labels, direction), uniform, noise)
         self.last = Trace(attention, mask)
         return apply_mask(first, mask)
+
+    def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
+        return self(first, view.last, labels, direction)

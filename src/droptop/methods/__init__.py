@@ -2,7 +2,6 @@
 
 from droptop.errors import meant, require
 from droptop.learner import Learner
-from droptop.methods import from_file
 from droptop.methods.aser import ASER
 from droptop.methods.derpp import DERpp
 from droptop.methods.dualprompt import DualPrompt
@@ -12,6 +11,7 @@ from droptop.methods.finetune import Finetune, Joint
 from droptop.methods.gss import GSS
 from droptop.methods.l2p import L2P
 from droptop.methods.mir import MIR
+from droptop.system import user_files
 
 # The paper's seven, then those that tables in this field usually show.
 METHODS: dict[str, type[Learner]] = {
@@ -30,8 +30,8 @@ METHODS: dict[str, type[Learner]] = {
 
 def find(name: str, option: str = "method") -> type[Learner]:
     """Return a method by its name, or by the file that defines it; raise BadRequest if there is none."""
-    if from_file.is_file(name):
-        return from_file.load(name)
+    if user_files.is_file(name):
+        return user_files.load(name, Learner, option)
     require(
         name in METHODS,
         option,

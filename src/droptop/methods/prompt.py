@@ -5,13 +5,14 @@ prompts. It never changes, so it is computed once, when the sample arrives, and 
 the SHA-256 of the frozen weights instead of the weights. Gradients are clipped, the optimiser is Adam.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from droptop.debias import DropTopConfig
+from droptop.debias import Chosen
 from droptop.errors import require
 from droptop.learner import Joined, Learner, LearnerConfig
 from droptop.memory import Rows
@@ -70,7 +71,7 @@ class Prompt(Learner):
         model: ViT,
         spec: Spec,
         config: PromptConfig,
-        debias: DropTopConfig | None = None,
+        debias: Sequence[Chosen] = (),
         *,
         seed: int = 0,
         device: torch.device | str = "cpu",

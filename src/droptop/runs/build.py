@@ -37,11 +37,11 @@ def build_learner(
     if isinstance(config.net, nets.ViTConfig):  # pretrained weights expect the pixels they were trained on
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
     method = methods.find(options.method)
-    learner = method(model, spec, config.learner, config.droptop, seed=seed, device=device or options.device)
+    learner = method(model, spec, config.learner, config.chosen, seed=seed, device=device or options.device)
     if isinstance(stream, Stream):
         learner.check_tasks(len(stream.tasks))
-    for replica in learner.replicas:
-        nets.compute_in(replica, spec.shape, options.precision, options.compile and method.compiles)
+    for each in learner.every_model:
+        nets.compute_in(each, spec.shape, options.precision, options.compile and method.compiles)
     return learner
 
 

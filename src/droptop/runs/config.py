@@ -8,22 +8,24 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from droptop import methods, trackers
-from droptop.debias import DEBIAS, DropTopConfig
+from droptop.debias import Chosen, DropTopConfig, parse
 from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
 from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flatten, replaced
 from droptop.streams import StreamConfig, StreamKind, find
+from droptop.system import user_files
 from droptop.system.toml_files import toml_text
 
-PLACES = ("data", "method", "root", "weights")  # options that may name a file or folder
+PLACES = ("data", "method", "debias", "root", "weights")  # options that may name a file or folder
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class RunOptions:
     method: str = "er"
     """Name of the learner, or a Python file that defines one."""
     debias: str = "droptop"
-    """Debiasing: droptop, droptop-paper (its kappa_0), an ablation (no-fusion, fixed, random), or none."""
+    """Debiasing: a name, a Python file that defines a debiaser, several joined by + (droptop+mixstyle), or none."""
     seeds: int = 5
     """Number of seeds."""
     first_seed: int = 0
@@ -91,6 +93,17 @@ class RunOptions:
                 require(is_text(place), name, "a path in UTF-8", ascii(place))
                 object.__setattr__(self, name, Path(place) if name == "root" else place)
 
+    def user_files(self) -> dict[str, list[str]]:
+        """Return the files of the user's own that define a method or debiasers, by option."""
+        named = {"method": [self.method], "debias": self.debias.split("+")}
+        files = {option: [name for name in names if user_files.is_file(name)] for option, names in named.items()}
+        return {option: names for option, names in files.items() if names}
+
+    @property
+    def files_are_there(self) -> bool:
+        """Return whether all of these files exist."""
+        return all(user_files.is_there(name) for names in self.user_files().values() for name in names)
+
     @property
     def method_name(self) -> str:
         """Return the method as people are told of it: of a file, its name without its folder."""
@@ -101,7 +114,9 @@ class RunOptions:
 
         No part of making a configuration: one can be read anywhere.
         """
-        methods.from_file.check_there(self.method)
+        for option, names in self.user_files().items():
+            for name in names:
+                user_files.check_there(name, option)
         runs_here = self.device == "cpu" or torch.cuda.is_available()
         require(runs_here, "device", "cpu where torch finds no GPU", self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
@@ -116,7 +131,18 @@ class Config:
     stream: StreamConfig
     net: NetConfig | ViTConfig
     learner: LearnerConfig
-    droptop: DropTopConfig | None  # None where nothing is debiased
+    members: Any  # a dataclass with the settings of every debiaser, by its name
+
+    @property
+    def droptop(self) -> DropTopConfig | None:
+        """Return the settings of DropTop, if it is among the debiasers."""
+        return getattr(self.members, "droptop", None)
+
+    @property
+    def chosen(self) -> list[Chosen]:
+        """Return the debiasers with their settings, as a learner takes them."""
+        kinds = parse(self.options.debias).members
+        return [Chosen(kind, getattr(self.members, name)) for name, kind in kinds.items()]
 
     @property
     def seeds(self) -> range:
@@ -128,13 +154,15 @@ class Config:
         if debias == self.options.debias:
             return self
         assert debias == NO_DEBIAS
-        return dataclasses.replace(self, options=dataclasses.replace(self.options, debias=debias), droptop=None)
+        options = dataclasses.replace(self.options, debias=debias)
+        return dataclasses.replace(self, options=options, members=settings_of({}))
 
     def with_effective_kappa_0(self) -> "Config":
         """Return the configuration with the kappa_0 that is run, at most gamma; a new folder notes this one."""
         if self.droptop is None:
             return self
-        return dataclasses.replace(self, droptop=self.droptop.with_effective_kappa_0())
+        members = dataclasses.replace(self.members, droptop=self.droptop.with_effective_kappa_0())
+        return dataclasses.replace(self, members=members)
 
     def check_kappa_0(self, base: "Config") -> None:
         """Raise BadRequest if the user set kappa_0 above gamma; `base` is what the names alone stand for."""
@@ -165,42 +193,50 @@ class Config:
     def matches_environment(self, environment: dict[str, Any]) -> bool:
         """Return whether a run with this environment.json began with this configuration.
 
-        True where the method's file is gone: options that were None are not in TOML, so nobody can tell.
+        True where a user's file is gone: options that were None are not in TOML, so nobody can tell.
         """
         now = self.fingerprint()
-        return not methods.from_file.is_there(self.options.method) or environment.get("asked", now) == now
+        return not self.options.files_are_there or environment.get("asked", now) == now
 
 
 def absolute(name: str, value: str) -> str:
     """Return the value of an option in PLACES with its path made absolute, so that it holds in any working folder."""
     if name == "method":
-        return methods.from_file.absolute(value) if methods.from_file.is_file(value) else value
+        return user_files.absolute(value)
+    if name == "debias":
+        return "+".join(map(user_files.absolute, value.split("+")))
     if name == "weights" and (value == RANDOM or value.startswith(HUB)):
         return value
     kind = "folder:" if name == "data" else ""
     return kind + str(Path(value.removeprefix(kind)).expanduser().absolute()) if value.startswith(kind) else value
 
 
-def get_known(kind: str, name: str, known: dict[str, Any]) -> Any:
-    """Return the value of a name; raise BadRequest with the known names if it is none of them."""
-    require(name in known, kind, f"one of {', '.join(known)}", name + meant(name, known))
-    return known[name]
+def settings_of(members: dict[str, Any]) -> Any:
+    """Return settings of debiasers, by name, as one dataclass."""
+    return members_type(tuple((name, type(settings)) for name, settings in members.items()))(**members)
+
+
+@cache
+def members_type(fields: tuple[tuple[str, type], ...]) -> type[Any]:
+    """Return the dataclass of such fields, the same one each time, so that equal configurations compare as equal."""
+    return dataclasses.make_dataclass("Members", fields, frozen=True)
 
 
 def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
     """Return the configuration that three names stand for, with the presets of the method and the stream."""
     stream = stream_kind or find(data)
     learner = methods.find(method)
-    settings = get_known("debias", debias, {NO_DEBIAS: None, **DEBIAS})
+    debiasing = parse(debias)
     config = Config(
         RunOptions(data, method, debias),
         stream.config(),
         learner.net_type(),
         learner.config_type(),
-        None if settings is None else DropTopConfig(),
+        settings_of({name: kind.config_type() for name, kind in debiasing.members.items()}),
     )
     paths = {path.rpartition(".")[2] for path in flatten(config)}
-    presets = learner.presets(stream.preset) | (settings or {}) | (learner.paper if debias == "droptop-paper" else {})
+    presets = learner.presets(stream.preset) | debiasing.options
+    presets |= learner.paper if "droptop-paper" in debias.split("+") else {}
     return override(config, {name: value for name, value in presets.items() if name in paths})
 
 
@@ -258,7 +294,13 @@ def resolve(name: str, config: Config, where: str = "") -> str:
 def override(config: Config, options: dict[str, Any]) -> Config:
     """Return the configuration with some options set; raise BadRequest if they are not known or do not go together."""
     paths = {resolve(name, config): value for name, value in options.items()}
-    return replaced(config, {path if "." in path else f"options.{path}": value for path, value in paths.items()})
+    return replaced(config, {place_of(path, config): value for path, value in paths.items()})
+
+
+def place_of(path: str, config: Config) -> str:
+    """Return where an option lies in a `Config`, by its path: that of `RunOptions` and debiasers has no section."""
+    head = path.partition(".")[0]
+    return f"options.{path}" if head == path else f"members.{path}" if hasattr(config.members, head) else path
 
 
 def to_toml(config: Config, command: str) -> str:

@@ -10,7 +10,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from droptop.methods import from_file
 from droptop.options import flag_of, flatten
 from droptop.runs.config import Config, defaults, resolve
 from droptop.runs.folder import flags_hold_for
@@ -29,11 +28,11 @@ def as_tokens(name: str, value: Any, config: Config, where: str = "") -> list[st
 def flags_of(config: Config) -> list[str]:
     """Return the flags of a configuration: its three names, and every option that differs from what these stand for.
 
-    Where the method's file is gone, nobody can tell what they stand for: then every option is among the flags.
+    Where a user's file is gone, nobody can tell what they stand for: then every option is among the flags.
     """
     options = config.options
     names = {"data": options.data, "method": options.method, "debias": options.debias}
-    known = from_file.is_there(options.method)
+    known = options.files_are_there
     base = defaults(options.data, options.method, options.debias) if known else config
     usual = flatten(base) if known else names
     unused = ("stream.tasks", "stream.class_order") if config.stream.split else ()  # refused beside a split
@@ -48,10 +47,10 @@ def flags_of(config: Config) -> list[str]:
 def record_flags(run: Path, config: Config) -> None:
     """Record in environment.json the flags that make a run again, with the config.toml and droptop that they hold for.
 
-    Both files must be there, and up to date. The flags of a method that is a file depend on that file: they are not
+    Both files must be there, and up to date. The flags of a user's own file depend on that file: they are not
     recorded. They are text, as other values are, so that earlier versions can show the folder.
     """
-    if from_file.is_file(config.options.method):
+    if config.options.user_files():
         return
     path = run / "environment.json"
     record = {"flags": shlex.join(flags_of(config)), "flags_hold_for": flags_hold_for(run)}

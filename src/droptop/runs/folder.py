@@ -147,7 +147,7 @@ def read_request(out: Path) -> Request:
         if not isinstance(options.get(name), str):
             raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
     younger = {
-        path: value for path, value in YOUNGER.items() if path.startswith("stream.") or "droptop.gamma" in options
+        path: value for path, value in YOUNGER.items() if not path.startswith("droptop.") or "droptop.gamma" in options
     }
     return Request(command, out, younger | options)
 

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from droptop.errors import BadCheckpoint, BadRequest, require, typed
 from droptop.learner import Learner
-from droptop.methods import from_file
 from droptop.nets import Precision, ViTConfig
 from droptop.runs import checkpoint
 from droptop.runs.build import build_learner
@@ -27,6 +26,7 @@ from droptop.runs.folder import environments, seed_folder, whole_result
 from droptop.runs.requests import arms, load
 from droptop.runs.spec_file import read_spec
 from droptop.streams import find
+from droptop.system import user_files
 from droptop.types import Spec
 
 
@@ -109,9 +109,10 @@ def restore(
     header, tensors, about = newest_checkpoint(place, notes)
     if about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
-    method = from_file.sha256(config.options.method)
-    if any(noted.get("method", method) != method for noted in environments(place.run)[:1]):
-        notes.append(f"{config.options.method} has changed since {place.run} began")
+    for option, names in config.options.user_files().items():
+        sha256 = user_files.sha256(*names)
+        if any(noted.get(option, sha256) != sha256 for noted in environments(place.run)[:1]):
+            notes.append(f"{' or '.join(names)} has changed since {place.run} began")
     if whole_result(place.run, place.seed) is None:
         notes.append(
             f"{place.folder} is not finished: this is the learner after {int(tensors['clock.step'])} steps, "

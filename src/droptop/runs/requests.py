@@ -12,21 +12,22 @@ from typing import Any, TypeVar
 
 from droptop import trackers
 from droptop.data.folder import files_of
+from droptop.debias.debiaser import NoSettings
 from droptop.errors import BadRequest, typed
 from droptop.learner import LearnerConfig
-from droptop.methods import from_file
 from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
 from droptop.runs.build import build_learner, build_stream
-from droptop.runs.config import Config, defaults, override, to_toml
+from droptop.runs.config import Config, RunOptions, defaults, override, settings_of, to_toml
 from droptop.runs.environment import environment
 from droptop.runs.folder import Command, is_done, read_request
-from droptop.system import locks
+from droptop.system import locks, user_files
 from droptop.system.files import write_json
 
-Settings = TypeVar("Settings", NetConfig, ViTConfig, LearnerConfig)
-FileHashes = Callable[[str | None, str, str], dict[str, str | None]]  # weights, method, data -> SHA-256 per option
+Settings = TypeVar("Settings", NetConfig, ViTConfig, LearnerConfig, NoSettings)
+FileHash = Callable[[str, str | None], str | None]  # the name of an option and its value -> SHA-256
+HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
 def arms(command: Command, config: Config, out: Path) -> dict[Path, Config]:
@@ -75,10 +76,12 @@ def load(out: Path) -> tuple[Command, Config]:
     """Return the command and the configuration of a folder; raise BadRequest if it is no run folder."""
     request = read_request(out)
     options = dict(request.options)
-    if from_file.is_file(str(options["method"])) and not Path(str(options["method"])).is_absolute():
-        raise BadRequest(
-            f"{out / 'config.toml'} takes an absolute path for a method that is a file, not {options['method']}"
-        )
+    for option, name in (
+        ("method", str(options["method"])),
+        *(("debias", part) for part in str(options["debias"]).split("+")),
+    ):
+        if user_files.is_file(name) and not Path(name).is_absolute():
+            raise BadRequest(f"{out / 'config.toml'} takes an absolute path for a {option} that is a file, not {name}")
     paths = {"root": Path(str(options["root"]))} if "root" in options else {}
     data, method, debias = (str(options.pop(name)) for name in ("data", "method", "debias"))
     return request.command, override(config_from_names(data, method, debias, options), options | paths)
@@ -87,23 +90,29 @@ def load(out: Path) -> tuple[Command, Config]:
 def config_from_names(data: str, method: str, debias: str, noted: dict[str, Any]) -> Config:
     """Return the default configuration of three names, on any machine.
 
-    Where the file of a method is gone, nobody knows its options: the configuration is then that of ER, with a field
-    for every option in `noted` that ER does not have.
+    Where a user's file is gone, nobody knows its options: a method is then ER, and a debiaser one without settings,
+    with a field for every option in `noted` that these do not have.
     """
-    if from_file.is_there(method):
+    known = RunOptions(data, method, debias)
+    if known.files_are_there:
         return defaults(data, method, debias)
-    base = defaults(data, "er", debias)
-    of_net, of_learner = (
-        {path.partition(".")[2]: value for path, value in noted.items() if path.startswith(section)}
-        for section in ("net.", "learner.")
-    )
-    is_vit = bool(of_net.keys() - NetConfig.__dataclass_fields__)
-    return replace(
-        base,
-        options=replace(base.options, method=method),
-        learner=with_unknown_fields(LearnerConfig, of_learner),
-        net=with_unknown_fields(ViTConfig, of_net) if is_vit else with_unknown_fields(NetConfig, of_net),
-    )
+    gone = [part for part in debias.split("+") if not user_files.is_there(part)]
+    kept = "+".join(part for part in debias.split("+") if part not in gone) or NO_DEBIAS
+    base = defaults(data, method if user_files.is_there(method) else "er", kept)
+    sections: dict[str, dict[str, Any]] = {}
+    for path, value in noted.items():
+        head, dot, name = path.partition(".")
+        if dot:
+            sections.setdefault(head, {})[name] = value
+    base = replace(base, options=replace(base.options, method=method, debias=debias))
+    if not user_files.is_there(method):
+        of_net, learner = sections.get("net", {}), with_unknown_fields(LearnerConfig, sections.get("learner", {}))
+        is_vit = bool(of_net.keys() - NetConfig.__dataclass_fields__)
+        net = with_unknown_fields(ViTConfig, of_net) if is_vit else with_unknown_fields(NetConfig, of_net)
+        base = replace(base, learner=learner, net=net)
+    lost = sections.keys() - {"stream", "net", "learner"} - vars(base.members).keys() if gone else ()
+    members = vars(base.members) | {name: with_unknown_fields(NoSettings, sections[name]) for name in lost}
+    return replace(base, members=settings_of(members))
 
 
 def with_unknown_fields(kind: type[Settings], options: dict[str, Any]) -> Settings:
@@ -143,12 +152,14 @@ def finished(command: Command, config: Config, out: Path) -> bool:
     return all(is_done(run, seed) for run in arms(command, config, out) for seed in config.seeds)
 
 
-def file_hashes(weights: str | None, method: str, data: str) -> dict[str, str | None]:
-    """Map each option that names a file to the SHA-256 of that file, or of all its files; None where it names none.
+def file_hash(option: str, value: str | None) -> str | None:
+    """Return the SHA-256 of the file that an option names, or of all its files; None where it names none.
 
     Hashing many images takes long: a caller with many runs caches the answer.
     """
-    return {"weights": describe(weights), "method": from_file.sha256(method), "data": files_of(data)}
+    if option in ("weights", "data"):
+        return describe(value) if option == "weights" else files_of(str(value))
+    return user_files.sha256(*str(value).split("+" if option == "debias" else None))
 
 
 def ignore(text: str) -> None:
@@ -160,7 +171,7 @@ def record_environment(
     config: Config,
     unfinished: bool = True,
     note: Callable[[str], None] = ignore,
-    hashes: FileHashes = file_hashes,
+    hashed: FileHash = file_hash,
 ) -> None:
     """Write environment.json, or check the one that is there against this configuration and this machine.
 
@@ -168,7 +179,7 @@ def record_environment(
     `note`. Raise BadRequest if the options, the weights, the method's file or the images are not those it began with.
     """
     path, options = run / "environment.json", config.options
-    files = hashes(options.weights, options.method, options.data)
+    files = {option: hashed(option, getattr(options, option)) for option in HASHED}
     now = environment(options.device, options.threads) | files | {"asked": config.fingerprint()}
     if not path.exists():
         write_json(path, now)

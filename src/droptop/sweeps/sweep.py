@@ -20,7 +20,7 @@ from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, defaults, to_toml
 from droptop.runs.flags import record_flags
 from droptop.runs.folder import RunFolder, is_done, seed_folder
-from droptop.runs.requests import file_hashes, load, record_environment
+from droptop.runs.requests import FileHash, file_hash, load, record_environment
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
 from droptop.system.files import write_changed, write_json
@@ -126,8 +126,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
     with held(out):
         if study_file is not None:
             write_changed(out / "study.toml", absolute_text(study_file).encode())
-        hashes = cache(file_hashes)
-        runs = dict(prepare(out, config, observer.note, hashes) for config in configs)
+        hashed = cache(file_hash)
+        runs = dict(prepare(out, config, observer.note, hashed) for config in configs)
         cells = cells_of(configs)
         record_cells(out, cells)
         packs = waiting(runs)
@@ -160,12 +160,7 @@ def check(configs: list[Config], out: Path) -> None:
         build_learner(config, build_stream(config, seed), seed, device="cpu")
 
 
-def prepare(
-    out: Path,
-    config: Config,
-    note: Callable[[str], None],
-    hashes: Callable[[str | None, str, str], dict[str, str | None]],
-) -> tuple[Path, Config]:
+def prepare(out: Path, config: Config, note: Callable[[str], None], hashed: FileHash) -> tuple[Path, Config]:
     """Make or update the run folder of a configuration; return the folder and the configuration that is run there.
 
     Its config.toml keeps the seeds that earlier versions of the study asked for.
@@ -181,7 +176,7 @@ def prepare(
     unfinished = not all(is_done(run, seed) for seed in config.seeds)
     run.mkdir(parents=True, exist_ok=True)
     write_changed(run / "config.toml", to_toml(kept, "run").encode())
-    record_environment(run, config, unfinished, note, hashes)
+    record_environment(run, config, unfinished, note, hashed)
     if unfinished:
         record_flags(run, kept)
     return run, config

@@ -61,7 +61,7 @@ def in_turn(test: Source, classes: list[int], count: int) -> Tensor:
 @torch.no_grad()
 def maps_of(learner: Learner, samples: Samples, seed: int) -> dict[str, Tensor]:
     """Return attention (N, h, w) and, where something is debiased, the cells that would be dropped."""
-    attention, debias = attention_of(learner, samples.x), learner.debias
+    attention, debias = attention_of(learner, samples.x), learner.debias.droptop
     if debias is None:
         return {"attention": attention}
     noise = torch.rand(attention.shape, generator=generator(seed, "look")).to(learner.device)

@@ -11,7 +11,7 @@ from droptop.results.statistics import compare
 from droptop.runs.config import Config, to_toml
 from droptop.runs.flags import record_flags
 from droptop.runs.folder import Command, RunFolder, is_done
-from droptop.runs.requests import arms, file_hashes, finished, ignore, record_environment
+from droptop.runs.requests import arms, file_hash, finished, ignore, record_environment
 from droptop.system.files import write_changed, write_json
 from droptop.training.observer import Job, Observer
 from droptop.training.worker_pool import run_jobs
@@ -24,12 +24,12 @@ def execute(command: Command, config: Config, out: Path, observer: Observer) -> 
         trackers.check(config.options.log)
     runs = arms(command, config, out)
     places = {out: config} | runs
-    hashes = cache(file_hashes)
+    hashed = cache(file_hash)
     with note_write_errors(not unfinished, "what was asked for", observer.note):
         for place, its_config in places.items():
             place.mkdir(parents=True, exist_ok=True)
             note = observer.note if place == out else ignore
-            record_environment(place, its_config, unfinished, note, hashes)
+            record_environment(place, its_config, unfinished, note, hashed)
         for place, its_config in places.items():  # only once all of them are known to be what they were
             write_changed(place / "config.toml", to_toml(its_config, command if place == out else "run").encode())
             if unfinished:

@@ -55,8 +55,7 @@ class GraphedSteps(Steps):
         state = {name: value.clone() for name, value in learner.state_dict().items()}
         try:
             self.step_graph = self.capture(self.captured_step, self.rewind)
-            adapts = learner.debias is not None and learner.debias.adapts
-            self.probe_graph = self.capture(super().probe, self.rewind) if adapts else None
+            self.probe_graph = self.capture(super().probe, self.rewind) if learner.debias.adapts else None
             self.predict_graph = self.capture_prediction()
         except torch.OutOfMemoryError:
             raise

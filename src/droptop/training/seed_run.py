@@ -230,9 +230,9 @@ class SeedRun:
 
 def adaptive_kappa(learner: Learner) -> list[float]:
     """Return the intensities of a learner; [] where they cannot change."""
-    if learner.debias is None or not learner.debias.adapts:
+    if learner.debias.droptop is None or not learner.debias.adapts:
         return []
-    return learner.debias.intensity.kappa.tolist()
+    return learner.debias.droptop.intensity.kappa.tolist()
 
 
 def seed_run(job: Job, report: Callable[[SeedProgress], None], warn: Callable[[str], None]) -> SeedRun:

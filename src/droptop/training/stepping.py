@@ -29,8 +29,8 @@ class Log:
     """Hold the records of a block as one tensor on the device, a row per step."""
 
     def __init__(self, learner: Learner, rows: int) -> None:
-        debias = learner.debias
-        self.kappa = debias.intensity.kappa if debias is not None and debias.adapts else None
+        droptop = learner.debias.droptop
+        self.kappa = droptop.intensity.kappa if droptop is not None and droptop.adapts else None
         width = 4 + (0 if self.kappa is None else len(self.kappa))
         self.rows = torch.zeros(rows, width, dtype=torch.float64, device=learner.device)
         self.next = torch.zeros(1, dtype=torch.int64, device=learner.device)
@@ -66,11 +66,11 @@ class Steps:
         # Our own kernels are slow to launch from Python; but deterministic bits must be the same as with graphs.
         self.use_own_kernels(torch.are_deterministic_algorithms_enabled())
         # Augmentation moves the images but not the ground truth about their shortcut.
-        self.shortcut_known = learner.debias is not None and learner.config.augment == "none"
+        self.shortcut_known = learner.debias.droptop is not None and learner.config.augment == "none"
 
     def use_own_kernels(self, wanted: bool) -> None:
         """Switch droptop's own kernels on or off in every model of the learner."""
-        for model in self.learner.replicas:
+        for model in self.learner.every_model:
             model.use_own_kernels(wanted)
 
     def advance(self, position: Position) -> None:

@@ -27,11 +27,11 @@ def load_seed_with_stream(config: Config, run: Path, seed: int) -> tuple[Stream,
 def features(learner: Learner, source: Source, rows: torch.Tensor) -> Numbers:
     """Return what the head sees of some images when it predicts (N, D)."""
     parts = []
-    with evaluating(learner.model):
+    with evaluating(learner.predictor):
         for part in rows.split(chunk(learner)):
-            first = learner.model.stem(learner.normalise(source[part].x.to(learner.device)))
-            given = learner.given(learner.model, first, {})
-            parts.append(learner.model.trunk(first, *given).pooled.double().cpu())
+            first = learner.predictor.stem(learner.normalise(source[part].x.to(learner.device)))
+            given = learner.given(learner.predictor, first, {})
+            parts.append(learner.predictor.trunk(first, *given).pooled.double().cpu())
     return torch.cat(parts).numpy()
 
 
@@ -41,8 +41,8 @@ def head(learner: Learner, width: int, classes: torch.Tensor) -> Head:
     This works for every backbone, because the last layer of each is linear.
     """
     basis = torch.cat([torch.zeros(1, width), torch.eye(width)]).to(learner.device)
-    with evaluating(learner.model):
-        bias, *columns = learner.model.head(Features(basis, basis)).double().cpu()[:, classes].numpy()
+    with evaluating(learner.predictor):
+        bias, *columns = learner.predictor.head(Features(basis, basis)).double().cpu()[:, classes].numpy()
     return Head(np.stack(columns, 1) - bias[:, None], bias)
 
 

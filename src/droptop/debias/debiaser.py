@@ -1,0 +1,81 @@
+"""What a debiaser is: up to three changes to a training step, each in a place of its own.
+
+    images     after augmentation, before normalisation
+    first_map  between the stem and the trunk of the net
+    penalty    added to the loss
+
+A debiaser overrides those it needs; `docs/add-a-debiaser.md` writes one. What it draws comes from `self.generator`,
+what it keeps is buffers, and it never asks the device for a value: then it resumes exactly and can be captured as a
+CUDA graph. At strength zero it changes nothing, to the bit.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class View(NamedTuple):
+    """Look ahead from the first map, without a trace in the model."""
+
+    last: Callable[[], Tensor]  # gives the last map (B, c', h', w') of the unchanged first one, without gradient
+    logits: Callable[[Tensor], Tensor] | None  # gives the logits of any first map; None in a user's own model
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """Hold the settings of a debiaser that has none."""
+
+
+class Debiaser(nn.Module):
+    """Change a training step so that the learner leans less on shortcuts: the base class of the family.
+
+    Args:
+        config: Its settings, an instance of `config_type`.
+        classes: Number of classes.
+        generator: Draws all that it draws, on the device of the learner.
+    """
+
+    config_type: ClassVar[type[Any]] = NoSettings  # a frozen dataclass, whose fields are its options
+    needs_logits: ClassVar[bool] = False  # does it look at logits from `first_map`? Not to be had in a user's own model
+
+    def __init__(self, config: Any, classes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config, self.generator = config, generator
+
+    def images(self, x: Tensor) -> Tensor:
+        """Return changed training images: augmented ones (B, c, h, w), float, from 0 to 1 where they were bytes."""
+        return x
+
+    def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
+        """Return a changed first map (B, c, h, w) of stream and memory samples with these labels (B).
+
+        `direction` is 0 or 1 for the two models of `--reference`, which DropTop alone has; None otherwise.
+        """
+        return first
+
+    def penalty(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return what is added to the loss: one number, from the logits (B, classes) of the step."""
+        return logits.new_zeros(())
+
+    @classmethod
+    def acts_on(cls, place: str) -> bool:
+        """Return whether the class defines this place: images, first_map or penalty."""
+        return getattr(cls, place) is not getattr(Debiaser, place)
+
+    # -- Drawing ---------------------------------------------------------------------------------------------------
+
+    def uniform(self, *shape: int, device: torch.device) -> Tensor:
+        """Draw numbers in [0, 1) from the debiaser's generator."""
+        return torch.rand(shape, generator=self.generator, device=device)
+
+    def permutation(self, count: int, device: torch.device) -> Tensor:
+        """Draw an order of so many samples; unlike `torch.randperm`, without waiting for the device."""
+        return self.uniform(count, device=device).argsort()
+
+
+def name_of(kind: type[Debiaser]) -> str:
+    """Return the name of a debiaser, which heads its options and its state: that of its class in lower case."""
+    return kind.__name__.lower()

@@ -1,0 +1,70 @@
+"""Debiasers together: each acts in the order in which `--debias droptop+mixstyle` names them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from droptop.debias.debiaser import Debiaser, View, name_of
+from droptop.debias.droptop import DropTop
+from droptop.nets.backbone import AttentionNorm
+
+
+class Chosen(NamedTuple):
+    """Name a debiaser and its settings, of which a learner makes the debiaser itself."""
+
+    kind: type[Debiaser]
+    config: Any
+
+
+class Family:
+    """Hold the debiasers of a learner, by name; none where nothing is debiased."""
+
+    def __init__(self, chosen: Sequence[Chosen], classes: int, generator: torch.Generator) -> None:
+        self.members = {name_of(kind): kind(config, classes, generator).to(generator.device) for kind, config in chosen}
+
+    def act_on(self, place: str) -> list[Debiaser]:
+        """Return the members that act in a place: images, first_map or penalty."""
+        return [member for member in self.members.values() if member.acts_on(place)]
+
+    @property
+    def droptop(self) -> DropTop | None:
+        """Return DropTop, if it is a member: it alone has intensities, and leaves a trace."""
+        return next((member for member in self.members.values() if isinstance(member, DropTop)), None)
+
+    @property
+    def adapts(self) -> bool:
+        """Return whether intensities are adapted while training."""
+        return self.droptop is not None and self.droptop.adapts
+
+    @property
+    def attention_pass(self) -> AttentionNorm | None:
+        """Return what BatchNorm normalises by in the attention pass; None where no member looks at the last map."""
+        return None if self.droptop is None else self.droptop.attention_pass
+
+    def images(self, x: Tensor) -> Tensor:
+        """Return images changed by every member that acts on them."""
+        for member in self.act_on("images"):
+            x = member.images(x)
+        return x
+
+    def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
+        """Return the first map changed by every member that acts on it."""
+        for member in self.act_on("first_map"):
+            first = member.first_map(first, view, labels, direction)
+        return first
+
+    def penalised(self, loss: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss with the penalty of every member that has one."""
+        for member in self.act_on("penalty"):
+            loss = loss + member.penalty(logits, labels)
+        return loss
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the tensors of every member, by its name."""
+        return {
+            f"{name}.{key}": value
+            for name, member in self.members.items()
+            for key, value in member.state_dict().items()
+        }
