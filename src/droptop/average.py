@@ -26,9 +26,8 @@ class Average:
         self.weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         shared = [*model.buffers(), *(weight for weight in model.parameters() if not weight.requires_grad)]
         self.model = copy.deepcopy(model, {id(tensor): tensor for tensor in shared})
+        # They stay marked as trained: what is frozen is cast to bfloat16 once, and never looked at again.
         self.averages = {name: weight for name, weight in self.model.named_parameters() if name in self.weights}
-        for average in self.averages.values():
-            average.requires_grad_(False)
         device = next(model.parameters()).device
         self.steps = torch.zeros((), dtype=torch.float64, device=device)
 
