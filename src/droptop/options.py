@@ -39,9 +39,13 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def ending_in(name: str, paths: Iterable[str]) -> list[str]:
-    """Return the paths that end in a name, which is written as in Python or as a flag."""
+    """Return the paths that end in a name, which is written as in Python or as a flag.
+
+    Of several, those whose flag is that very name: `share` of a debiaser hides none of a learner's.
+    """
     wanted = name.replace("-", "_")
-    return [path for path in paths if path == wanted or path.endswith("." + wanted)]
+    matches = [path for path in paths if path == wanted or path.endswith("." + wanted)]
+    return [path for path in matches if flag_of(path) == flag_of(wanted)] or matches
 
 
 def flag_of(path: str) -> str:

@@ -6,12 +6,17 @@ robust+droptop       a recipe and a member
 
 from typing import Any, NamedTuple
 
+from droptop.options import NO_DEBIAS
+
+ROBUST = {"average": True, "colour.share": 0.5, "randconv.share": 0.25}
+
 
 class Recipe(NamedTuple):
     """Hold what a name stands for: members, and options that hold until the user sets others."""
 
     members: tuple[str, ...]
     options: dict[str, Any]
+    factors: dict[str, int] = {}  # options that are so many times what they would be without the recipe
 
 
 RECIPES = {
@@ -22,13 +27,18 @@ RECIPES = {
     "random": Recipe(("droptop",), {"drop": "random"}),
     # Averaged weights predict; nothing else changes.
     "average": Recipe((), {"average": True}),
+    # What to take where nothing is known of the cue: docs/evidence/robust.md says what each part gains.
+    "robust-light": Recipe(("colour", "randconv"), ROBUST),
+    "robust": Recipe(("colour", "randconv"), ROBUST, {"memory_batch": 3, "candidates": 3}),
 }
 
 
-def preset_options(debias: str) -> dict[str, Any]:
-    """Return the options that the recipes in a name set, such as `robust` in `robust+droptop`."""
+def recipe_of(debias: str) -> Recipe:
+    """Return what a name stands for, such as `robust+droptop`, as one recipe."""
+    recipes = [RECIPES.get(part, Recipe((part,), {})) for part in debias.split("+") if part != NO_DEBIAS]
     options: dict[str, Any] = {}
-    for part in debias.split("+"):
-        if part in RECIPES:
-            options |= RECIPES[part].options
-    return options
+    factors: dict[str, int] = {}
+    for recipe in recipes:
+        options |= recipe.options
+        factors |= recipe.factors
+    return Recipe(tuple(member for recipe in recipes for member in recipe.members), options, factors)

@@ -13,10 +13,8 @@ randconv.py     random filters
 rsc.py          mute what the gradient points at
 attach.py       members in any model and any training loop
 
-`MEMBERS` has them by name, `recipes.py` has names that stand for members with options; `parse` reads both.
+`MEMBERS` has them by name, `recipes.py` has names that stand for members with options; `members_of` reads both.
 """
-
-from typing import Any, NamedTuple
 
 from droptop.debias.colour import Colour
 from droptop.debias.debiaser import Debiaser, View, name_of
@@ -31,7 +29,7 @@ from droptop.debias.randconv import RandConv
 from droptop.debias.rsc import RSC
 from droptop.errors import BadRequest, meant, require
 from droptop.options import NO_DEBIAS
-from droptop.recipes import RECIPES, Recipe, preset_options
+from droptop.recipes import RECIPES, recipe_of
 from droptop.system import user_files
 
 MEMBERS: dict[str, type[Debiaser]] = {
@@ -42,22 +40,14 @@ MEMBERS: dict[str, type[Debiaser]] = {
 KNOWN = (*MEMBERS, *RECIPES)
 
 
-class Debiasing(NamedTuple):
-    """Hold what a `--debias` stands for: the classes of its members by name, and its options."""
-
-    members: dict[str, type[Debiaser]]
-    options: dict[str, Any]
-
-
-def parse(debias: str) -> Debiasing:
-    """Return what `none`, a name, a user's file, or several of them joined by + stand for; refuse what is unknown."""
+def members_of(debias: str) -> dict[str, type[Debiaser]]:
+    """Return the members, by name, of what `--debias` names; refuse what is unknown, and a member that comes twice."""
     members: dict[str, type[Debiaser]] = {}
-    for part in () if debias == NO_DEBIAS else debias.split("+"):
-        for kind in map(find, RECIPES.get(part, Recipe((part,), {})).members):
-            name = name_of(kind)
-            require(name not in members, "debias", f"{name} once", debias)
-            members[name] = kind
-    return Debiasing(members, preset_options(debias))
+    for kind in map(find, recipe_of(debias).members):
+        name = name_of(kind)
+        require(name not in members, "debias", f"{name} once", debias)
+        members[name] = kind
+    return members
 
 
 def find(name: str) -> type[Debiaser]:
@@ -79,7 +69,6 @@ __all__ = [
     "Chosen",
     "Colour",
     "Debiaser",
-    "Debiasing",
     "Decouple",
     "DropTop",
     "DropTopConfig",
@@ -98,7 +87,7 @@ __all__ = [
     "fuse",
     "group_losses",
     "last_only",
+    "members_of",
     "name_of",
-    "parse",
     "pooled_t",
 ]

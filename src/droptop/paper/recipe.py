@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig
 from droptop.options import flatten
-from droptop.runs.config import Config
-from droptop.sweeps.grid import FIXED, NAMES, expand, has
+from droptop.runs.config import Config, has
+from droptop.sweeps.grid import FIXED, NAMES, expand
 from droptop.system.toml_files import toml_line
 
 if TYPE_CHECKING:

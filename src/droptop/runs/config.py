@@ -15,12 +15,13 @@ from typing import Any
 import torch
 
 from droptop import methods, trackers
-from droptop.debias import Chosen, DropTopConfig, parse
+from droptop.debias import Chosen, DropTopConfig, members_of
 from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
 from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flatten, replaced
+from droptop.recipes import recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import user_files
 from droptop.system.toml_files import toml_text
@@ -141,7 +142,7 @@ class Config:
     @property
     def chosen(self) -> list[Chosen]:
         """Return the debiasers with their settings, as a learner takes them."""
-        kinds = parse(self.options.debias).members
+        kinds = members_of(self.options.debias)
         return [Chosen(kind, getattr(self.members, name)) for name, kind in kinds.items()]
 
     @property
@@ -226,18 +227,19 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
     """Return the configuration that three names stand for, with the presets of the method and the stream."""
     stream = stream_kind or find(data)
     learner = methods.find(method)
-    debiasing = parse(debias)
+    recipe = recipe_of(debias)
     config = Config(
         RunOptions(data, method, debias),
         stream.config(),
         learner.net_type(),
         learner.config_type(),
-        settings_of({name: kind.config_type() for name, kind in debiasing.members.items()}),
+        settings_of({name: kind.config_type() for name, kind in members_of(debias).items()}),
     )
-    paths = {path.rpartition(".")[2] for path in flatten(config)}
-    presets = learner.presets(stream.preset) | debiasing.options
+    presets = learner.presets(stream.preset) | recipe.options
     presets |= learner.paper if "droptop-paper" in debias.split("+") else {}
-    return override(config, {name: value for name, value in presets.items() if name in paths})
+    config = override(config, {name: value for name, value in presets.items() if has(config, name)})
+    known = {resolve(name, config): factor for name, factor in recipe.factors.items() if has(config, name)}
+    return override(config, {path: factor * flatten(config)[path] for path, factor in known.items()})
 
 
 def configure(
@@ -272,6 +274,11 @@ def config_from_options(options: dict[str, Any]) -> Config:
     """Return the configuration that has these options; all of them are given, by path."""
     names = [options[name] for name in ("data", "method", "debias")]
     return override(defaults(*names), options)
+
+
+def has(config: Config, name: str) -> bool:
+    """Return whether a name stands for an option of a configuration."""
+    return len(ending_in(name, flatten(config))) == 1
 
 
 def resolve(name: str, config: Config, where: str = "") -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest, typed
-from droptop.runs.config import PLACES, Config, absolute, defaults, override, resolve
+from droptop.runs.config import PLACES, Config, absolute, defaults, has, override, resolve
 from droptop.sweeps.study_folder import Cell
 from droptop.system.toml_files import leaves, read_tables, toml_line
 
@@ -123,15 +123,6 @@ def expanded(grid: Grid) -> tuple[list[Config], set[str]]:
         paths = {"root": Path(str(known["root"]))} if "root" in known else {}
         configs.append(override(base, known | paths))
     return configs, grid.keys() - used - NAMES.keys()
-
-
-def has(config: Config, name: str) -> bool:
-    """Return whether a name stands for an option of a configuration."""
-    try:
-        resolve(name, config)
-    except BadRequest:
-        return False
-    return True
 
 
 def folder_name(config: Config) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from droptop.errors import BadRequest
-from droptop.options import WITHOUT_EFFECT, ending_in
+from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, ending_in
+from droptop.recipes import recipe_of
 from droptop.results.statistics import estimate, holm, paired_effect
 
 FIGURES = ("A_avg", "A_last", "F_last")
@@ -41,7 +42,7 @@ def grouped_rows(
     by, their mean stands for that seed, and n counts seeds.
     """
     _, paths = options_of(values, by)
-    plain = {twin(value): value["value"] for value in values if value.get("debias") == "none"}
+    plain = Plain(values)
     groups: dict[tuple[Any, ...], list[Value]] = {}
     for value in values:
         if value["figure"] in figures and (not tests or value["test"] in tests) and value["value"] is not None:
@@ -54,9 +55,9 @@ def grouped_rows(
         row: dict[str, Any] = dict(zip([*by, "test", "figure"], key))
         row |= {"n": len(numbers), "mean": float(numbers.mean()), "error": estimate(numbers).error}
         differences = by_seed(
-            (value["seed"], value["value"] - plain[twin(value)])
+            (value["seed"], value["value"] - twin["value"])
             for value in members
-            if value.get("debias") != "none" and plain.get(twin(value)) is not None
+            if (twin := plain.twin(value)) is not None and twin["value"] is not None
         )
         effect = paired_effect([0.0] * len(differences), differences.tolist())
         low, high = effect["ci95"] or (None, None)
@@ -103,14 +104,40 @@ def also_varied(values: Sequence[Value], by: Sequence[str]) -> list[str]:
     return sorted(path.rpartition(".")[2] for path in varied)
 
 
-def twin(value: Value) -> tuple[Any, ...]:
-    """Return a key that a cell shares with the one that differs from it in debiasing alone."""
-    ignored = ("debias", "run", "value", *WITHOUT_EFFECT)
+class Plain:
+    """Find the plain twin of a debiased cell: the one that differs from it in debiasing alone.
+
+    Options that a recipe sets, such as the averaged weights of `robust`, are part of the debiasing. Where several plain
+    cells differ in these, the twin is the one with the least of them: the cheapest.
+    """
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self.plain = sorted(
+            (value for value in values if value.get("debias") == NO_DEBIAS),
+            key=lambda value: sorted((path, sort_key(content)) for path, content in value.items()),
+            reverse=True,  # so that the least comes last, and stays
+        )
+        self.by_key: dict[tuple[str, ...], dict[Any, Value]] = {}  # by the names that are left out of the key
+
+    def twin(self, value: Value) -> Value | None:
+        """Return the plain cell of a debiased one; None where there is none, or for a cell that is plain."""
+        if value.get("debias") == NO_DEBIAS:
+            return None
+        recipe = recipe_of(str(value.get("debias")))
+        names = (*recipe.options, *recipe.factors)
+        if names not in self.by_key:
+            self.by_key[names] = {key_of(plain, names): plain for plain in self.plain}
+        return self.by_key[names].get(key_of(value, names))
+
+
+def key_of(value: Value, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return what a cell shares with its twins: all options but those of debiasers and those of some names."""
+    ignored = ("debias", "run", "value", *WITHOUT_EFFECT, *(path for name in names for path in ending_in(name, value)))
     return tuple(
         sorted(
-            (name, str(content))
-            for name, content in value.items()
-            if name not in ignored and not name.startswith("droptop.")
+            (path, str(content))
+            for path, content in value.items()
+            if path not in ignored and ("." not in path or path.partition(".")[0] in ("stream", "net", "learner"))
         )
     )
 

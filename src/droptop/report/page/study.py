@@ -10,7 +10,7 @@ from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import verdict
 from droptop.runs.records import read_maps
-from droptop.sweeps.results import FIGURES, also_varied, grouped_rows, twin
+from droptop.sweeps.results import FIGURES, Plain, also_varied, grouped_rows
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
 
 BY = ("data", "method", "debias")
@@ -53,11 +53,11 @@ def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[s
 
     None where no pair recorded maps.
     """
-    plain = {twin(value): value["run"] for value in values if value["debias"] == "none"}
+    plain = Plain(values)
     pairs: dict[tuple[str, str], dict[str, Any]] = {}  # with a value of their first seed, which records maps
     for value in values:
-        if value["debias"] != "none" and twin(value) in plain:
-            pairs.setdefault((plain[twin(value)], value["run"]), value)
+        if (twin := plain.twin(value)) is not None:
+            pairs.setdefault((twin["run"], value["run"]), value)
     for runs, value in pairs.items():
         pair = [read_maps(study / "runs" / run, value["seed"]) for run in runs]
         maps = {arm: recorded for arm, recorded in zip(("none", value["debias"]), pair) if recorded is not None}
