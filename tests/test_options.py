@@ -51,7 +51,8 @@ def test_any_end_of_a_path_names_its_option(name):
 def test_names_end_at_a_dot_and_may_be_written_as_flags():
     assert ending_in("pha", PATHS) == []
     assert ending_in("memory-batch", ["learner.memory_batch", "learner.memory"]) == ["learner.memory_batch"]
-    assert ending_in("width", ["net.width", "other.width"]) == ["net.width", "other.width"]  # which is ambiguous
+    assert ending_in("width", ["net.width", "stream.width"]) == ["net.width", "stream.width"]  # which is ambiguous
+    assert ending_in("share", ["learner.share", "colour.share"]) == ["learner.share"]  # whose flag is --share itself
 
 
 def test_a_flag_leaves_the_section_out():

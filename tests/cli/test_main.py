@@ -29,7 +29,7 @@ from toys import droptop
         ("compare --method sgd --out OUT", "--method takes one of er"),
         ("compare --data fashon --out OUT", "did you mean fashion?"),
         ("compare --method deerpp --out OUT", "did you mean derpp?"),
-        ("compare --debias dorptop --out OUT", "--debias takes one of none, droptop"),
+        ("compare --debias dorptop --out OUT", "--debias takes none, droptop, mixstyle"),
         ("compare --debias dorptop --out OUT", "not dorptop; did you mean droptop?"),
         ("paper tabel1 --out OUT", "there is no recipe tabel1; there are table1"),
         ("paper tabel1 --out OUT", "did you mean table1?"),

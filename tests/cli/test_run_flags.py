@@ -50,6 +50,8 @@ OTHER = {
     "learner.augment": "crop-flip",
     "learner.crop_area": 0.08,
     "learner.replay_forward": "separate",
+    "learner.average": True,
+    "learner.average_decay": 0.9,
     "droptop.gamma": 7.0,
     "droptop.kappa_0": 1.0,
     "droptop.drop": "constant",

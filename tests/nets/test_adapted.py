@@ -25,7 +25,7 @@ def test_a_net_given_by_its_submodules_learns_to_the_same_bits(method):
         model = build(NetConfig(width=4), 3, CLASSES, 0)
         if adapted:
             model = Adapted(model, "maxpool", "layer4")
-        learner = METHODS[method](model, SPEC, config.learner, config.droptop)
+        learner = METHODS[method](model, SPEC, config.learner, config.chosen)
         states.append(feed(learner, toy_batches(5)).state_dict())
     by_parts, by_names = states
     renamed = {name.replace("model.net.", "model."): value for name, value in by_names.items()}
