@@ -1,23 +1,25 @@
 """The commands `run`, `compare` and `resume` as functions; the command line calls the same code.
 
     if __name__ == "__main__":      # seeds run in processes of their own, which import this file
-        comparison = droptop.compare("fashion-sticker", "er", "droptop", seeds=3, out="runs/first")
-        print(comparison["effects"]["removed"]["A_avg"])
+        comparison = droptop.compare("fashion-sticker", "er", ["droptop", "robust"], seeds=3, out="runs/first")
+        print(comparison["effects"]["robust"]["removed"]["A_avg"])
 
 Without the guard, every process of a seed would start the comparison again; it is refused.
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
 from droptop import trackers
 from droptop.errors import typed
+from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
-from droptop.runs.config import Config, configure
-from droptop.runs.folder import Command, RunFolder, seed_folder
-from droptop.runs.requests import arms, begin, finished, load, with_seeds
+from droptop.runs.folder import RunFolder, seed_folder
+from droptop.runs.plan import Plan, plan_of
+from droptop.runs.requests import begin, finished, load, with_seeds
 from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
 from droptop.training.workers import UNGUARDED
@@ -41,28 +43,39 @@ def run(
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    return start("run", configure(data, method, debias, **followed(options)), Path(out), Plain())
+    return start(plan_of("run", data, method, debias, followed(options)), Path(out), Plain())
 
 
 def compare(
-    data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path, **options: Any
+    data: str = "fashion-sticker",
+    method: str = "er",
+    debias: str | Sequence[str] | None = None,
+    *,
+    arms: Mapping[str, Mapping[str, Any]] | None = None,
+    out: str | Path,
+    **options: Any,
 ) -> dict[str, Any]:
     """Train a method with and without debiasing on the same seeds.
 
     Args:
         data: The name of a stream.
-        method: The name of a learner, or `FILE.py:CLASS`.
-        debias: What one arm is debiased with, by name; the other arm is not debiased.
+        method: The name of a learner, or a Python file that defines one.
+        debias: What an arm is debiased with, by name, or several names, an arm each; by default DropTop. The plain arm
+            comes by itself.
+        arms: Options of single arms by the arms' names, such as `{"slow": {"lr": 0.01}}`; they take the place of a list
+            of names, and are debiased as `debias` says, or not at all.
         out: The folder of the comparison; each arm has a run folder in it.
-        options: Any option of the command line, such as `seeds=3, gamma=5`.
+        options: Any option of the command line, such as `seeds=3, gamma=5`; those of all arms that have them.
 
     Returns:
-        What stands in `compare.json`: both arms, and per test set what debiasing changes.
+        What stands in `compare.json`: all arms, and per arm and test set what it changes.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    return start("compare", configure(data, method, debias, **followed(options)), Path(out), Plain())
+    chosen = debias or (NO_DEBIAS if arms else "droptop")
+    named = chosen if isinstance(chosen, str) else ",".join(chosen)
+    return start(plan_of("compare", data, method, named, followed(options), arms), Path(out), Plain())
 
 
 def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
@@ -78,8 +91,7 @@ def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
     Raises:
         BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds.
     """
-    command, config = load(Path(out))
-    return carry_on(command, with_seeds(command, config, Path(out), seeds), Path(out), Plain())
+    return carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain())
 
 
 def followed(options: dict[str, Any]) -> dict[str, Any]:
@@ -88,23 +100,23 @@ def followed(options: dict[str, Any]) -> dict[str, Any]:
     return options | {"log": trackers.name_of(log)} if isinstance(log, type) else options
 
 
-def start(command: Command, config: Config, out: Path, observer: Observer) -> dict[str, Any]:
+def start(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     """Make the folder of a run or comparison and train it; refuse a folder that holds something else."""
     if getattr(current_process(), "_inheriting", False):  # a seed's process is importing the file that started it
         sys.exit(UNGUARDED)  # the process that started it says why
-    config = config.with_effective_kappa_0()
-    begin(command, config, out)
-    return carry_on(command, config, out, observer)
+    plan = plan.with_effective_kappa_0()
+    begin(plan, out)
+    return carry_on(plan, out, observer)
 
 
-def carry_on(command: Command, config: Config, out: Path, observer: Observer) -> dict[str, Any]:
+def carry_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     """Train what is missing in a folder that was begun, then draw the figures."""
-    was_finished = finished(command, config, out)
-    result = execute(command, config, out, observer)
+    was_finished = finished(plan, out)
+    result = execute(plan, out, observer)
     from droptop.figures import run_figures as figures  # matplotlib is slow to load and only needed here
 
-    runs = [RunFolder(folder, arm.noted()) for folder, arm in arms(command, config, out).items()]
-    summaries = [result] if command == "run" else result["arms"].values()
+    runs = [RunFolder(run, arm.noted(), name) for (run, arm), name in zip(plan.folders(out).items(), plan.arms)]
+    summaries = [result] if plan.command == "run" else result["arms"].values()
     with note_write_errors(was_finished, "figures", observer.note):
         for run, summary in zip(runs, summaries):
             for seed, why in figures.draw_run(run, summary).items():
@@ -112,6 +124,6 @@ def carry_on(command: Command, config: Config, out: Path, observer: Observer) ->
                     f"{why}; results stand, but curves over steps lack seed {seed}: delete "
                     f"{seed_folder(run.path, seed)}, and {typed('resume', out)} makes it anew"
                 )
-        if command == "compare":
+        if plan.command == "compare":
             figures.draw_comparison(runs, out, result)
     return result

@@ -27,7 +27,7 @@ class LoadedOptions:
 
     run: Run
     arm: str | None = None
-    """Arm of a comparison, by its debiasing; by default the debiased arm."""
+    """Arm of a comparison, by its name; by default the first one that is debiased."""
     seed: int | None = None
     """Seed; by default the first."""
     weights: str | None = None

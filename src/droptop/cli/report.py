@@ -92,5 +92,5 @@ def command(folder: Path) -> str:
         from droptop.runs.flags import flags_of  # these load torch and every learner
         from droptop.runs.requests import load
 
-        flags = flags_of(load(folder)[1])
+        flags = flags_of(load(folder)) or ["--config", str(folder / "config.toml")]
     return shlex.join(["droptop", request.command, *flags, "--out", f"{folder}-again"])

@@ -1,4 +1,4 @@
-"""`droptop run | compare | resume`: trains one arm, or two on the same seeds, or continues either."""
+"""`droptop run | compare | resume`: trains one arm, or several on the same seeds, or continues either."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from droptop.errors import DroptopError, typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.report import tables
-from droptop.runs.config import Config
 from droptop.runs.folder import Command
+from droptop.runs.plan import Plan
 from droptop.runs.requests import finished, load, with_seeds
 
 
@@ -35,7 +35,7 @@ def run(args: list[str], console: Console) -> int:
 
 
 def compare(args: list[str], console: Console) -> int:
-    """Train two arms on the same seeds, and print the comparison; return the exit code."""
+    """Train several arms on the same seeds, and print the comparison; return the exit code."""
     return begin("compare", args, console)
 
 
@@ -44,24 +44,23 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    command, config = load(out)
-    config = with_seeds(command, config, out, options.seeds)
-    done = finished(command, config, out)
-    return execute(command, config, out, False, console, f"{out} is finished: nothing to resume" if done else "")
+    plan = with_seeds(load(out), out, options.seeds)
+    done = finished(plan, out)
+    return execute(plan, out, False, console, f"{out} is finished: nothing to resume" if done else "")
 
 
 def begin(command: Command, args: list[str], console: Console) -> int:
     """Begin what a command line asks for; return the exit code."""
-    config, out = run_flags.parse(command, args)
-    return execute(command, config, out, True, console)
+    plan, out = run_flags.parse(command, args)
+    return execute(plan, out, True, console)
 
 
-def execute(command: Command, config: Config, out: Path, new: bool, console: Console, heading: str = "") -> int:
+def execute(plan: Plan, out: Path, new: bool, console: Console, heading: str = "") -> int:
     """Run what is missing in a folder, new or begun before; print the heading and the results; return the exit code."""
     with resumable(out), bars.decoding(), progress.listener(console) as listener:
-        result = (api.start if new else api.carry_on)(command, config, out, listener)
+        result = (api.start if new else api.carry_on)(plan, out, listener)
     console.print(heading, highlight=False, markup=False)
-    if command == "compare":
+    if plan.command == "compare":
         console.print(tables.compare_table(result))
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:

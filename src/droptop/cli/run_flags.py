@@ -1,4 +1,4 @@
-"""From flags and TOML to a configuration, in two passes.
+"""From flags and TOML to a plan, in two passes.
 
 The first pass reads the names of data, method and debias, which decide what options there are; the second reads those
 options, by tyro, which also writes the help. Whatever is wrong with a request is said in one line.
@@ -18,17 +18,23 @@ from droptop.cli.arguments import read
 from droptop.debias import KNOWN
 from droptop.errors import BadRequest, require, typed
 from droptop.methods import METHODS
-from droptop.options import SECTIONS, flag_of, flatten
-from droptop.runs.config import Config, defaults, resolve, settings_of
+from droptop.options import NO_DEBIAS, SECTIONS, flag_of, flatten
+from droptop.runs.config import Config, resolve, settings_of
 from droptop.runs.flags import as_tokens
+from droptop.runs.folder import Command
+from droptop.runs.plan import Plan, plan_of
 from droptop.streams import known_names
-from droptop.system.toml_files import read_toml
+from droptop.system.toml_files import leaves, read_tables
 
 
-def parse(command: str, args: list[str]) -> tuple[Config, Path]:
-    """Return the configuration that a command line asks for, and the folder for its results."""
+def parse(command: Command, args: list[str]) -> tuple[Plan, Path]:
+    """Return the arms that a command line asks for, and the folder for their results."""
     file = _last(args, "--config")
-    written = {} if file is None else read_toml(Path(file))
+    tables = {} if file is None else read_tables(Path(file))
+    arms = {} if _last(args, "--debias") else {name: leaves(table) for name, table in arms_of(tables, file).items()}
+    written = {path: value for path, value in leaves(tables).items() if path.partition(".")[0] != "arms"}
+    if command == "run" and "arms" in tables:
+        raise BadRequest(f"--config takes options of one run; {file} has those of a comparison's arms")
     if any(isinstance(value, list) for value in written.values()):  # no option of a run takes a list
         raise BadRequest(
             f"--config takes options of one run; {file} has lists, as a study has: "
@@ -39,19 +45,35 @@ def parse(command: str, args: list[str]) -> tuple[Config, Path]:
         warnings.warn(
             f"{file} is what one {typed(str(noted))} was asked for; {typed(command)} takes its options", stacklevel=2
         )
-    chosen = {
-        name: _last(args, f"--{name}") or str(written.get(name, default))
-        for name, default in (("data", "fashion-sticker"), ("method", "er"), ("debias", "droptop"))
-    }
-    base = defaults(chosen["data"], chosen["method"], chosen["debias"])
-    tokens = [token for path, value in written.items() for token in as_tokens(path, value, base, f"{file}: ")]
-    config, out = _second_pass(command, base, tokens + _canonical(args, base))
-    config.check_kappa_0(base)
-    return config, out
+    usual = {"data": "fashion-sticker", "method": "er", "debias": NO_DEBIAS if arms else "droptop"}
+    data, method, debias = (_last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
+    base = with_members_of_all(plan_of(command, data, method, debias, {}, arms))
+    given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
+    tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
+    typed_in, paths = _canonical(args, base)
+    parsed, out = _second_pass(command, base, tokens + typed_in)
+    values = flatten(parsed)
+    options = {path: values[path] for path in {*given, *paths} - usual.keys()}
+    return plan_of(command, data, method, debias, options, arms), out
 
 
-def _canonical(args: list[str], base: Config) -> list[str]:
-    """Return the same command line with every option under the one name that tyro knows."""
+def arms_of(tables: dict[str, Any], file: str | None) -> dict[str, Any]:
+    """Return the [arms.NAME] tables of a TOML file; raise BadRequest for anything else by that name."""
+    arms = tables.get("arms", {})
+    if not isinstance(arms, dict) or not all(isinstance(table, dict) for table in arms.values()):
+        raise BadRequest(f"{file} takes a table per arm, headed [arms.NAME]")
+    return arms
+
+
+def with_members_of_all(plan: Plan) -> Config:
+    """Return the configuration of the last arm with the debiasers of all arms, which has every option of any."""
+    *_, last = plan.arms.values()
+    members = {name: settings for arm in plan.arms.values() for name, settings in vars(arm.members).items()}
+    return dataclasses.replace(last, members=settings_of(members | vars(last.members)))
+
+
+def _canonical(args: list[str], base: Config) -> tuple[list[str], set[str]]:
+    """Return the same command line with every option under the one name that tyro knows, and the paths of all."""
     values, tokens, rest, given = flatten(base), [], list(args), set[str]()
     while rest:
         token = rest.pop(0)
@@ -70,7 +92,7 @@ def _canonical(args: list[str], base: Config) -> list[str]:
             tokens += [flag_of(path), *([value] if equals else [])]
     for path in ("stream.tasks", "stream.class_order"):  # a file may have all of them, as config.toml does
         require(not {path, "stream.split"} <= given, "split", f"the place of {flag_of(path)}", "both")
-    return tokens
+    return tokens, given
 
 
 def _switched(name: str, base: Config) -> tuple[str, bool]:

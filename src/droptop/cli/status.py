@@ -32,7 +32,7 @@ def status(args: list[str], console: Console) -> int:
     table = Table("run", "seed", "state", "step", title=str(folder))
     for run in request.arms:
         for seed in run.seeds:
-            table.add_row(run.debias, str(seed), state_of(run, seed), str(step_count(run.path, seed) or "-"))
+            table.add_row(run.name, str(seed), state_of(run, seed), str(step_count(run.path, seed) or "-"))
     console.print(table)
     return 0
 

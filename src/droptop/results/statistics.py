@@ -1,4 +1,4 @@
-"""Does debiasing help? The paired comparison of two arms over the same seeds."""
+"""Does debiasing help? The paired comparison of arms with the plain one, over the same seeds."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, NotRequired, TypedDict
@@ -40,7 +40,7 @@ class Effect(TypedDict):
     diff: float | None
     ci95: list[float] | None
     p: float | None
-    p_holm: NotRequired[float | None]  # corrected for the number of test sets (Holm)
+    p_holm: NotRequired[float | None]  # corrected for the number of arms and test sets (Holm)
 
 
 def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Effect:
@@ -69,21 +69,30 @@ def holm(ps: list[float | None]) -> list[float | None]:
     return corrected
 
 
-def compare(plain: dict[str, Any], debiased: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of compare.json from the summaries of two arms."""
+def compare(summaries: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the content of compare.json from the summaries of arms by name, the plain one first.
+
+    `effects` has what each other arm changes, by arm, test set and figure. p_holm is corrected for all comparisons of
+    that figure: arms times test sets.
+    """
+    (_, plain), *others = summaries.items()
     effects = {
-        test: {
-            figure: paired_effect(values, debiased["tests"][test][figure])
-            for figure, values in figures.items()
-            if figure not in CURVES
+        arm: {
+            test: {
+                figure: paired_effect(values, summary["tests"][test][figure])
+                for figure, values in figures.items()
+                if figure not in CURVES
+            }
+            for test, figures in plain["tests"].items()
         }
-        for test, figures in plain["tests"].items()
+        for arm, summary in others
     }
-    for figure in {figure for by_figure in effects.values() for figure in by_figure}:
-        family = [by_figure[figure] for by_figure in effects.values() if figure in by_figure]
+    by_test = [figures for tests in effects.values() for figures in tests.values()]
+    for figure in {figure for figures in by_test for figure in figures}:
+        family = [figures[figure] for figures in by_test if figure in figures]
         for effect, p in zip(family, holm([effect["p"] for effect in family])):
             effect["p_holm"] = p
-    return {"arms": {"none": plain, debiased["debias"]: debiased}, "effects": effects}
+    return {"arms": summaries, "effects": effects}
 
 
 def verdict(figure: str, effect: Effect) -> str:

@@ -20,11 +20,10 @@ from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
-from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flatten, replaced
+from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
 from droptop.recipes import recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import user_files
-from droptop.system.toml_files import toml_text
 
 PLACES = ("data", "method", "debias", "root", "weights")  # options that may name a file or folder
 
@@ -149,14 +148,6 @@ class Config:
     def seeds(self) -> range:
         """Return the seeds of the run."""
         return range(self.options.first_seed, self.options.first_seed + self.options.seeds)
-
-    def arm(self, debias: str) -> "Config":
-        """Return the configuration of one arm of a comparison: this one, or for "none" the same without debiasing."""
-        if debias == self.options.debias:
-            return self
-        assert debias == NO_DEBIAS
-        options = dataclasses.replace(self.options, debias=debias)
-        return dataclasses.replace(self, options=options, members=settings_of({}))
 
     def with_effective_kappa_0(self) -> "Config":
         """Return the configuration with the kappa_0 that is run, at most gamma; a new folder notes this one."""
@@ -290,6 +281,9 @@ def resolve(name: str, config: Config, where: str = "") -> str:
     matches = ending_in(name, paths)
     if len(matches) == 1:
         return matches[0]
+    if matches:
+        flags = " or ".join(flag_of(path) for path in matches)
+        raise BadRequest(f"{where}option {name} is that of several: say {flags}")
     short = [path.rpartition(".")[2].replace("_", "-") for path in paths]
     hint = meant(name.rpartition(".")[2].replace("_", "-"), short, "--")
     raise BadRequest(
@@ -308,8 +302,3 @@ def place_of(path: str, config: Config) -> str:
     """Return where an option lies in a `Config`, by its path: that of `RunOptions` and debiasers has no section."""
     head = path.partition(".")[0]
     return f"options.{path}" if head == path else f"members.{path}" if hasattr(config.members, head) else path
-
-
-def to_toml(config: Config, command: str) -> str:
-    """Return the text of a TOML file that runs the configuration again: `droptop COMMAND --config FILE`."""
-    return toml_text({"command": command} | config.noted())

@@ -10,9 +10,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from droptop.errors import BadRequest
 from droptop.options import flag_of, flatten
 from droptop.runs.config import Config, defaults, resolve
 from droptop.runs.folder import flags_hold_for
+from droptop.runs.plan import Plan, plan_of
 from droptop.system.files import write_json
 
 
@@ -25,33 +27,60 @@ def as_tokens(name: str, value: Any, config: Config, where: str = "") -> list[st
     return [flag, str(value)]
 
 
-def flags_of(config: Config) -> list[str]:
-    """Return the flags of a configuration: its three names, and every option that differs from what these stand for.
+def flags_of(plan: Plan) -> list[str] | None:
+    """Return the flags of a plan: its names, and every option that differs from what these stand for.
 
-    Where a user's file is gone, nobody can tell what they stand for: then every option is among the flags.
+    None where flags cannot say it: arms of a comparison that have options of their own. Where a user's file is gone,
+    nobody can tell what names stand for: then every option is among the flags.
     """
+    *_, last = plan.arms.values()
+    data, method, debias = last.options.data, last.options.method, last.options.debias
+    names = {"data": data, "method": method, "debias": debias}
+    if plan.command == "run":
+        return tokens_of(names | unusual(last), {path: last for path in (*names, *unusual(last))})
+    debiased = list(plan.arms.values())[1:]
+    options: dict[str, Any] = {}
+    homes = dict.fromkeys(names, last)
+    for arm in plan.arms.values():
+        options |= unusual(arm)
+        homes |= dict.fromkeys(unusual(arm), arm)
+    names["debias"] = debias = ",".join(arm.options.debias for arm in debiased)
+    if any(not arm.options.files_are_there for arm in debiased):
+        return tokens_of(names | options, homes)
+    try:
+        same = plan_of("compare", data, method, debias, options) == plan
+    except BadRequest:
+        return None
+    return tokens_of(names | options, homes) if same else None
+
+
+def unusual(config: Config) -> dict[str, Any]:
+    """Return the options, by path, that differ from what the three names of a configuration stand for."""
     options = config.options
     names = {"data": options.data, "method": options.method, "debias": options.debias}
-    known = options.files_are_there
-    base = defaults(options.data, options.method, options.debias) if known else config
-    usual = flatten(base) if known else names
+    usual = flatten(defaults(options.data, options.method, options.debias)) if options.files_are_there else names
     unused = ("stream.tasks", "stream.class_order") if config.stream.split else ()  # refused beside a split
-    others = {
+    return {
         path: value
         for path, value in flatten(config).items()
-        if value not in (None, usual.get(path)) and path not in unused
+        if path not in (*names, *unused) and value not in (None, usual.get(path))
     }
-    return [token for path, value in (names | others).items() for token in as_tokens(path, value, base)]
 
 
-def record_flags(run: Path, config: Config) -> None:
-    """Record in environment.json the flags that make a run again, with the config.toml and droptop that they hold for.
+def tokens_of(options: dict[str, Any], homes: dict[str, Config]) -> list[str]:
+    """Return options by path as tokens; `homes` has a configuration in which each is an option."""
+    return [token for path, value in options.items() for token in as_tokens(path, value, homes[path])]
+
+
+def record_flags(place: Path, plan: Plan) -> None:
+    """Record in environment.json the flags that make a folder again, with the config.toml and droptop they hold for.
 
     Both files must be there, and up to date. The flags of a user's own file depend on that file: they are not
     recorded. They are text, as other values are, so that earlier versions can show the folder.
     """
-    if config.options.user_files():
+    flags = None if any(arm.options.user_files() for arm in plan.arms.values()) else flags_of(plan)
+    if flags is None:
         return
-    path = run / "environment.json"
-    record = {"flags": shlex.join(flags_of(config)), "flags_hold_for": flags_hold_for(run)}
+    path = place / "environment.json"
+    record = {"flags": shlex.join(flags), "flags_hold_for": flags_hold_for(place)}
     write_json(path, json.loads(path.read_text()) | record)

@@ -1,12 +1,12 @@
 """The run folder: what a run leaves on disk, and how everybody reads it back. Imports neither torch nor a learner.
 
-From a folder to numbers: `read_request(out)` gives a `Request`, whose `arms` are the run folders (one, or two for a
+From a folder to numbers: `read_request(out)` gives a `Request`, whose `arms` are the run folders (one, or all of a
 comparison). `RunFolder.summary()` has every figure of every test set, a value per seed; `read_result(run, seed)` has
 the figures of one seed, `read_metrics(run, seed)` its steps.
 
     request = read_request(Path("runs/first"))
     for arm in request.arms:
-        print(arm.debias, arm.summary()["tests"]["removed"]["A_avg"])
+        print(arm.name, arm.summary()["tests"]["removed"]["A_avg"])
 
 While seeds are still running, `whole_result` and `whole_lines` give what is there. The files:
 
@@ -21,21 +21,21 @@ While seeds are still running, `whole_result` and `whole_lines` give what is the
     OUT/seed-K/spec.json         the Spec of its images, so that its learner can be loaded where the data is not
     OUT/seed-K/result.json       there once the seed is done
 
-A comparison's folder has config.toml and compare.json, and in it a run folder per arm.
+A comparison's folder has config.toml, compare.json and cost.json, and in it a run folder per arm.
 """
 
 import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from droptop import __version__
 from droptop.errors import BadRequest, typed
 from droptop.options import NO_DEBIAS, YOUNGER
-from droptop.system.toml_files import read_toml
+from droptop.system.toml_files import leaves, read_tables
 
 Command = Literal["run", "compare"]
 Lines = list[dict[str, Any]]  # of a metrics.jsonl
@@ -47,6 +47,12 @@ class RunFolder:
 
     path: Path
     options: Mapping[str, Any]  # by path; only those that are set
+    arm: str = ""  # its name in a comparison
+
+    @property
+    def name(self) -> str:
+        """Return what people call it: the name of the arm or, of a run, of its debiasing."""
+        return self.arm or self.debias
 
     @property
     def data(self) -> str:
@@ -113,23 +119,10 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Request:
-    """Say what a folder was asked to hold: a run, or a comparison of two arms."""
+    """Say what a folder was asked to hold: a run, or the arms of a comparison, the plain one first."""
 
     command: Command
-    out: Path
-    options: Mapping[str, Any]
-
-    @property
-    def arms(self) -> list[RunFolder]:
-        """The run folders, first the one without debiasing."""
-        if self.command == "run":
-            return [RunFolder(self.out, self.options)]
-        debias = str(self.options["debias"])
-        plain = {path: value for path, value in self.options.items() if not path.startswith("droptop.")}
-        return [
-            RunFolder(self.out / NO_DEBIAS, plain | {"debias": NO_DEBIAS}),
-            RunFolder(self.out / debias, self.options),
-        ]
+    arms: list[RunFolder]
 
 
 def read_request(out: Path) -> Request:
@@ -139,17 +132,35 @@ def read_request(out: Path) -> Request:
             raise BadRequest(f"{out} is a study: {typed('sweep', '--out', out)} continues it")
         why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
         raise BadRequest(f"{out} is not a run folder: {why}")
-    options = read_toml(out / "config.toml")
-    command = options.pop("command", None)
+    tables = read_tables(out / "config.toml")
+    command, own = tables.pop("command", None), tables.pop("arms", {})
     if command not in ("run", "compare"):
         raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
+    shared = leaves(tables)
+    if command == "run":
+        arms = [RunFolder(out, shared)]
+    elif own:
+        if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
+            raise BadRequest(f"{out / 'config.toml'} takes a table per arm, headed [arms.NAME]")
+        arms = [RunFolder(out / name, shared | leaves(table), name) for name, table in own.items()]
+    else:  # before 0.3: the debiased arm's options, of which the plain arm has all but DropTop's
+        plain = {path: value for path, value in shared.items() if not path.startswith("droptop.")}
+        pair = {NO_DEBIAS: plain | {"debias": NO_DEBIAS}, str(shared.get("debias")): shared}
+        arms = [RunFolder(out / name, options, name) for name, options in pair.items()]
+    return Request(command, [replace(arm, options=with_younger(arm, out)) for arm in arms])
+
+
+def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
+    """Return an arm's options with those that are younger than its folder; raise BadRequest if a name is missing."""
     for name in ("data", "method", "debias"):
-        if not isinstance(options.get(name), str):
+        if not isinstance(arm.options.get(name), str):
             raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
     younger = {
-        path: value for path, value in YOUNGER.items() if not path.startswith("droptop.") or "droptop.gamma" in options
+        path: value
+        for path, value in YOUNGER.items()
+        if not path.startswith("droptop.") or "droptop.gamma" in arm.options
     }
-    return Request(command, out, younger | options)
+    return younger | dict(arm.options)
 
 
 def seed_folder(run: Path, seed: int) -> Path:

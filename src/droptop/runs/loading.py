@@ -1,6 +1,6 @@
 """Load a trained learner from its run folder, without the data it was trained on.
 
-    learner = droptop.load_learner("runs/first")                 # a comparison: its debiased arm, its first seed
+    learner = droptop.load_learner("runs/first")                 # a comparison: its first debiased arm, first seed
     learner = droptop.load_learner("runs/first", arm="none", seed=3)
     learner.predict(images)                                      # uint8 N, c, h, w -> logits
 
@@ -23,7 +23,7 @@ from droptop.runs import checkpoint
 from droptop.runs.build import build_learner
 from droptop.runs.config import Config
 from droptop.runs.folder import environments, seed_folder, whole_result
-from droptop.runs.requests import arms, load
+from droptop.runs.requests import load
 from droptop.runs.spec_file import read_spec
 from droptop.streams import find
 from droptop.system import user_files
@@ -58,7 +58,7 @@ def load_learner(
 
     Args:
         run: Folder of a run, a comparison, or one seed.
-        arm: Arm of a comparison; the debiased one by default.
+        arm: Arm of a comparison; the first debiased one by default.
         seed: Seed; the first one by default.
         device: Device to load it on. On another kind than the run's its generators begin anew.
         weights: A prompt learner's frozen weights, where they have moved since its run.
@@ -84,15 +84,15 @@ def find_seed(run: Path, arm: str | None = None, seed: int | None = None) -> See
         raise BadRequest(f"{run} is not {'a' if run.exists() else 'an existing'} folder")
     if (run / "study.toml").is_file():
         raise BadRequest(f"{run} is a study: name one of its runs, which are in {run / 'runs'}")
-    command, config = load(run)
-    if command == "compare":
-        known = {one.options.debias: (folder, one) for folder, one in arms(command, config, run).items()}
-        chosen = config.options.debias if arm is None else arm
-        require(chosen in known, "arm", f"one of {', '.join(known)}", arm)
-        run, config = known[chosen]
+    plan = load(run)
+    names = list(plan.arms)
+    if plan.command == "compare":
+        require(arm in (None, *names), "arm", f"one of {', '.join(names)}", arm)
+        chosen = names[1] if arm is None else arm
+        run, config = run / chosen, plan.arms[chosen]
     else:
-        only = config.options.debias
-        require(arm in (None, only), "arm", f"{only} with {run}, which has no other", arm)
+        require(arm in (None, *names), "arm", f"{names[0]} with {run}, which has no other", arm)
+        config = plan.arms[names[0]]
     seeds = config.seeds
     require(seed is None or seed in seeds, "seed", f"one of {', '.join(map(str, seeds))} with {run}", seed)
     return SeedPlace(config, run, seeds[0] if seed is None else seed)

@@ -1,11 +1,11 @@
 """A request on disk: claim a folder for what the user asks for, and read back what a folder was asked to hold.
 
-`begin` writes config.toml, `load` turns it into a `Config` again, and `record_environment` keeps environment.json, by
+`begin` writes config.toml, `load` turns it into a `Plan` again, and `record_environment` keeps environment.json, by
 which a later command sees that it continues the same run.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,9 +19,10 @@ from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
 from droptop.runs.build import build_learner, build_stream
-from droptop.runs.config import Config, RunOptions, defaults, override, settings_of, to_toml
+from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
-from droptop.runs.folder import Command, is_done, read_request
+from droptop.runs.folder import is_done, read_request
+from droptop.runs.plan import Plan
 from droptop.system import locks, user_files
 from droptop.system.files import write_json
 
@@ -30,16 +31,7 @@ FileHash = Callable[[str, str | None], str | None]  # the name of an option and 
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
-def arms(command: Command, config: Config, out: Path) -> dict[Path, Config]:
-    """Return the run folders of a request and the configuration of each."""
-    if command == "run":
-        return {out: config}
-    if config.options.debias == NO_DEBIAS:
-        raise BadRequest("--debias takes something to compare with none")
-    return {out / name: config.arm(name) for name in (NO_DEBIAS, config.options.debias)}
-
-
-def begin(command: Command, config: Config, out: Path) -> None:
+def begin(plan: Plan, out: Path) -> None:
     """Claim a new or empty folder by writing config.toml; raise BadRequest before that if the run cannot start.
 
     Every arm's stream and learner is built once, so that impossible options are refused before anything is written.
@@ -51,11 +43,11 @@ def begin(command: Command, config: Config, out: Path) -> None:
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
-    trackers.check(config.options.log)
-    for arm in arms(command, config, out).values():
-        seed = config.options.first_seed
+    for arm in plan.arms.values():
+        trackers.check(arm.options.log)
+        seed = arm.options.first_seed
         build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
-    text = to_toml(config, command).encode()
+    text = plan.toml().encode()
     unwritable = f"--out takes a folder that can be written; {out}: "
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -72,10 +64,15 @@ def begin(command: Command, config: Config, out: Path) -> None:
         raise BadRequest(f"{unwritable}{error.strerror}") from None
 
 
-def load(out: Path) -> tuple[Command, Config]:
-    """Return the command and the configuration of a folder; raise BadRequest if it is no run folder."""
+def load(out: Path) -> Plan:
+    """Return what a folder was asked to hold; raise BadRequest if it is no run folder."""
     request = read_request(out)
-    options = dict(request.options)
+    return Plan(request.command, {arm.name: config_of(arm.options, out) for arm in request.arms})
+
+
+def config_of(noted: Mapping[str, Any], out: Path) -> Config:
+    """Return the configuration of an arm, by the options that the config.toml in `out` notes."""
+    options = dict(noted)
     for option, name in (
         ("method", str(options["method"])),
         *(("debias", part) for part in str(options["debias"]).split("+")),
@@ -84,7 +81,7 @@ def load(out: Path) -> tuple[Command, Config]:
             raise BadRequest(f"{out / 'config.toml'} takes an absolute path for a {option} that is a file, not {name}")
     paths = {"root": Path(str(options["root"]))} if "root" in options else {}
     data, method, debias = (str(options.pop(name)) for name in ("data", "method", "debias"))
-    return request.command, override(config_from_names(data, method, debias, options), options | paths)
+    return override(config_from_names(data, method, debias, options), options | paths)
 
 
 def config_from_names(data: str, method: str, debias: str, noted: dict[str, Any]) -> Config:
@@ -126,30 +123,31 @@ def with_unknown_fields(kind: type[Settings], options: dict[str, Any]) -> Settin
     return settings
 
 
-def with_seeds(command: Command, config: Config, out: Path, seeds: int | None) -> Config:
-    """Return the configuration with another number of seeds; unchanged for None.
+def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
+    """Return the plan with another number of seeds; unchanged for None.
 
     Raise BadRequest if that would give up a seed that was begun, if another command is at work in the folder, or if
     the stream has no such seeds.
     """
     if seeds is None:
-        return config
-    changed = override(config, {"seeds": seeds})
-    folders = [path for run in arms(command, config, out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
+        return plan
+    changed = plan.with_options({"seeds": seeds})
+    folders = [path for run in plan.folders(out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
     if any(map(locks.is_locked, folders)):
         raise BadRequest(f"--seeds takes a folder that no other command is at work in, as one is in {out}")
     begun = [int(path.name[5:]) for path in folders if any(file.name != locks.NAME for file in path.iterdir())]
-    least = max((seed - config.options.first_seed + 1 for seed in begun), default=1)
+    least = max((seed - plan.options.first_seed + 1 for seed in begun), default=1)
     if seeds < least:
         raise BadRequest(f"--seeds takes at least the {least} that were begun, not {seeds}")
-    if seeds > config.options.seeds:
-        build_stream(changed, changed.seeds[-1])  # refuses a seed that the stream does not have
+    if seeds > plan.options.seeds:
+        for arm in changed.arms.values():
+            build_stream(arm, changed.seeds[-1])  # refuses a seed that the stream does not have
     return changed
 
 
-def finished(command: Command, config: Config, out: Path) -> bool:
+def finished(plan: Plan, out: Path) -> bool:
     """Return whether every seed of every arm has its result."""
-    return all(is_done(run, seed) for run in arms(command, config, out) for seed in config.seeds)
+    return all(is_done(run, seed) for run in plan.folders(out) for seed in plan.seeds)
 
 
 def file_hash(option: str, value: str | None) -> str | None:
@@ -168,19 +166,19 @@ def ignore(text: str) -> None:
 
 def record_environment(
     run: Path,
-    config: Config,
+    asked: Config | Plan,
     unfinished: bool = True,
     note: Callable[[str], None] = ignore,
     hashed: FileHash = file_hash,
 ) -> None:
-    """Write environment.json, or check the one that is there against this configuration and this machine.
+    """Write environment.json, or check the one that is there against what is asked for and this machine.
 
     Where the run is unfinished and the machine or the versions have changed, add what changed to the file and tell
     `note`. Raise BadRequest if the options, the weights, the method's file or the images are not those it began with.
     """
-    path, options = run / "environment.json", config.options
+    path, options = run / "environment.json", asked.options
     files = {option: hashed(option, getattr(options, option)) for option in HASHED}
-    now = environment(options.device, options.threads) | files | {"asked": config.fingerprint()}
+    now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
         write_json(path, now)
         return
@@ -194,7 +192,7 @@ def record_environment(
                 f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another; "
                 "take a new folder for it"
             )
-    if not config.matches_environment(before):
+    if not asked.matches_environment(before):
         raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")
     watched = ("python", "machine", "versions", "device_name", "commit")
     changed = {name: now[name] for name in watched if before.get(name) != now[name]}

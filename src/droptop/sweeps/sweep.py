@@ -17,9 +17,10 @@ from pathlib import Path
 from droptop import trackers
 from droptop.errors import BadRequest, Diverged
 from droptop.runs.build import build_learner, build_stream
-from droptop.runs.config import Config, defaults, to_toml
+from droptop.runs.config import Config, defaults
 from droptop.runs.flags import record_flags
 from droptop.runs.folder import RunFolder, is_done, seed_folder
+from droptop.runs.plan import Plan
 from droptop.runs.requests import FileHash, file_hash, load, record_environment
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
@@ -168,17 +169,18 @@ def prepare(out: Path, config: Config, note: Callable[[str], None], hashed: File
     run, seeds, asked = out / "runs" / folder_name(config), config.seeds, config
     config = asked.with_effective_kappa_0()
     if (run / "config.toml").exists():
-        _, recorded = load(run)
+        (recorded,) = load(run).arms.values()
         seeds = range(min(recorded.seeds.start, seeds.start), max(recorded.seeds.stop, seeds.stop))
         if recorded.fingerprint() == asked.fingerprint():  # an older folder, which holds what was asked for, stays so
             config = asked
     kept = replace(config, options=replace(config.options, first_seed=seeds.start, seeds=len(seeds)))
     unfinished = not all(is_done(run, seed) for seed in config.seeds)
     run.mkdir(parents=True, exist_ok=True)
-    write_changed(run / "config.toml", to_toml(kept, "run").encode())
+    plan = Plan("run", {kept.options.debias: kept})
+    write_changed(run / "config.toml", plan.toml().encode())
     record_environment(run, config, unfinished, note, hashed)
     if unfinished:
-        record_flags(run, kept)
+        record_flags(run, plan)
     return run, config
 
 

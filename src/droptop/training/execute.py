@@ -8,41 +8,50 @@ from typing import Any
 
 from droptop import trackers
 from droptop.results.statistics import compare
-from droptop.runs.config import Config, to_toml
 from droptop.runs.flags import record_flags
-from droptop.runs.folder import Command, RunFolder, is_done
-from droptop.runs.requests import arms, file_hash, finished, ignore, record_environment
+from droptop.runs.folder import RunFolder, is_done
+from droptop.runs.plan import Plan
+from droptop.runs.requests import file_hash, finished, ignore, record_environment
 from droptop.system.files import write_changed, write_json
 from droptop.training.observer import Job, Observer
 from droptop.training.worker_pool import run_jobs
 
 
-def execute(command: Command, config: Config, out: Path, observer: Observer) -> dict[str, Any]:
+def execute(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     """Run the seeds that are missing in a folder; return its summary (run) or its comparison (compare)."""
-    if unfinished := not finished(command, config, out):
-        config.options.check_machine()
-        trackers.check(config.options.log)
-    runs = arms(command, config, out)
-    places = {out: config} | runs
+    runs = plan.folders(out)
+    if unfinished := not finished(plan, out):
+        for arm in runs.values():
+            arm.options.check_machine()
+            trackers.check(arm.options.log)
+    places = {out: plan} | ({} if out in runs else {run: Plan("run", {"": arm}) for run, arm in runs.items()})
     hashed = cache(file_hash)
     with note_write_errors(not unfinished, "what was asked for", observer.note):
-        for place, its_config in places.items():
+        for place, asked in places.items():
             place.mkdir(parents=True, exist_ok=True)
             note = observer.note if place == out else ignore
-            record_environment(place, its_config, unfinished, note, hashed)
-        for place, its_config in places.items():  # only once all of them are known to be what they were
-            write_changed(place / "config.toml", to_toml(its_config, command if place == out else "run").encode())
+            record_environment(place, asked, unfinished, note, hashed)
+        for place, asked in places.items():  # only once all of them are known to be what they were
+            write_changed(place / "config.toml", asked.toml().encode())
             if unfinished:
-                record_flags(place, its_config)
-    jobs = [Job(arm, run, seed) for seed in config.seeds for run, arm in runs.items() if not is_done(run, seed)]
+                record_flags(place, asked)
+    jobs = [
+        Job(arm, run, seed, name=f"{name} seed {seed}")
+        for seed in plan.seeds
+        for (run, arm), name in zip(runs.items(), plan.arms)
+        if not is_done(run, seed)
+    ]
     if jobs:
-        run_jobs(jobs, observer, config.options.threads)
-    summaries = {run / "summary.json": RunFolder(run, arm.noted()).summary() for run, arm in runs.items()}
-    answer = {} if command == "run" else {out / "compare.json": compare(*summaries.values())}
+        run_jobs(jobs, observer, plan.options.threads)
+    folders = [RunFolder(run, arm.noted(), name) for (run, arm), name in zip(runs.items(), plan.arms)]
+    summaries = {folder.name: folder.summary() for folder in folders}
+    files = {folder.path / "summary.json": summaries[folder.name] for folder in folders}
+    if plan.command == "compare":
+        files[out / "compare.json"] = compare(summaries)
     with note_write_errors(not unfinished, "a summary", observer.note):
-        for path, content in (summaries | answer).items():
+        for path, content in files.items():
             write_json(path, content)
-    return next(iter((answer or summaries).values()))
+    return list(files.values())[-1]
 
 
 @contextmanager

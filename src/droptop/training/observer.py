@@ -29,10 +29,11 @@ class Job:
     run: Path
     seed: int
     kind: "type[SeedRun] | None" = None  # what trains it, unless the usual SeedRun does
+    name: str = ""  # what people call it; by default its debiasing and its seed
 
-    @property
-    def name(self) -> str:
-        return f"{self.config.options.debias} seed {self.seed}"
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.config.options.debias} seed {self.seed}")
 
 
 class Observer:

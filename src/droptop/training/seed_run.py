@@ -83,11 +83,12 @@ class SeedRun:
         report: Callable[[SeedProgress], None],
         stop: Callable[[], bool] = lambda: False,
         warn: Callable[[str], None] = lambda text: None,
+        name: str = "",
     ) -> None:
         self.config, self.run, self.seed = config, run, seed
         self.report, self.stop, self.warn = report, stop, warn
         self.folder = seed_folder(run, seed)
-        self.name = f"{config.options.debias} seed {seed}"
+        self.name = name or f"{config.options.debias} seed {seed}"
         self.checkpoints = SeedCheckpoints(config, run, seed, warn)
         self.seeds_in_process = 1  # this one included
 
@@ -109,7 +110,9 @@ class SeedRun:
             write_spec(self.folder, stream.spec)
             position, metrics_bytes, steps = self.prepare_steps(stream)
             self.metrics = MetricsFile(self.folder / "metrics.jsonl", metrics_bytes)
-            self.log = Logbook(self.config, self.run, self.seed, stream.spec.classes, stream.tasks, self.warn)
+            self.log = Logbook(
+                self.config, self.run, self.seed, stream.spec.classes, stream.tasks, self.warn, self.name
+            )
             try:
                 self.log.begin()
                 yield from self.train(steps, position)
@@ -237,4 +240,4 @@ def adaptive_kappa(learner: Learner) -> list[float]:
 
 def seed_run(job: Job, report: Callable[[SeedProgress], None], warn: Callable[[str], None]) -> SeedRun:
     """Return the SeedRun that trains a job."""
-    return (job.kind or SeedRun)(job.config, job.run, job.seed, report, warn=warn)
+    return (job.kind or SeedRun)(job.config, job.run, job.seed, report, warn=warn, name=job.name)

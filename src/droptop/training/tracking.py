@@ -27,7 +27,14 @@ class Logbook:
     """Hold the trackers of one seed. One that fails is left out with a note, and the run goes on."""
 
     def __init__(
-        self, config: Config, run: Path, seed: int, classes: Sequence[str], tasks: Tasks, warn: Callable[[str], None]
+        self,
+        config: Config,
+        run: Path,
+        seed: int,
+        classes: Sequence[str],
+        tasks: Tasks,
+        warn: Callable[[str], None],
+        name: str,
     ) -> None:
         self.config, self.run, self.seed, self.tasks, self.warn = config, run, seed, tasks, warn
         per_class = config.droptop is not None and config.droptop.intensity.per == "class"
@@ -35,9 +42,9 @@ class Logbook:
         self.trackers: dict[str, Tracker] = {}
         is_arm = (run.absolute().parent / "config.toml").is_file()  # its parent is the comparison
         group = (run.absolute().parent if is_arm else run.absolute()).name
-        for name in names(config.options.log):
-            with self.guarded(name):
-                self.trackers[name] = find(name)(seed_folder(run, seed), group, f"{config.options.debias} seed {seed}")
+        for kind in names(config.options.log):
+            with self.guarded(kind):
+                self.trackers[kind] = find(kind)(seed_folder(run, seed), group, name)
 
     @contextmanager
     def guarded(self, name: str) -> Iterator[None]:

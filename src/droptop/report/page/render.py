@@ -40,8 +40,7 @@ def config_was_changed(folder: Path) -> bool:
         return False
     from droptop.runs.requests import load  # this loads torch and every learner
 
-    _, config = load(folder)
-    return not all(map(config.matches_environment, environments(folder)))
+    return not all(map(load(folder).matches_environment, environments(folder)))
 
 
 def environment_of(runs: list[Path]) -> dict[str, Any]:

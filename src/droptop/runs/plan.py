@@ -1,0 +1,161 @@
+"""What a folder is asked to hold: a run, or a comparison of arms, each with a whole configuration.
+
+    plan_of("compare", "fashion-sticker", "er", "droptop,robust", {"seeds": 10})    arms none, droptop and robust
+    plan_of("compare", "fashion", "er", "none", {}, {"slow": {"lr": 0.01}})         arms none and slow
+
+The first arm of a comparison is the plain one, which all others are compared with. In config.toml, options that all
+arms share stand at the top, and those of one arm below [arms.NAME].
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from droptop.errors import BadRequest, require
+from droptop.options import NO_DEBIAS
+from droptop.runs.config import Config, RunOptions, defaults, has, override, resolve
+from droptop.runs.folder import Command
+from droptop.streams import StreamKind
+from droptop.system import user_files
+from droptop.system.toml_files import toml_text
+
+SHARED = ("data", "root", "seeds", "first_seed", "limit", "device", "threads", "parallel")  # the same for all arms
+NAME = re.compile(r"\w[\w+-]*")  # of an arm, which names a folder and a table of TOML
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Hold the arms of a comparison by name, the plain one first; or the only arm of a run."""
+
+    command: Command
+    arms: dict[str, Config]
+
+    @property
+    def options(self) -> RunOptions:
+        """Return the options of the last arm; those that `SHARED` names are the same in all."""
+        return list(self.arms.values())[-1].options
+
+    @property
+    def seeds(self) -> range:
+        """Return the seeds of every arm."""
+        return next(iter(self.arms.values())).seeds
+
+    def folders(self, out: Path) -> dict[Path, Config]:
+        """Return the run folder of every arm: `out` itself for a run."""
+        return {out if self.command == "run" else out / name: arm for name, arm in self.arms.items()}
+
+    def with_options(self, options: dict[str, Any]) -> "Plan":
+        """Return the plan with some options set in every arm, all of which have them."""
+        return replace(self, arms={name: override(arm, options) for name, arm in self.arms.items()})
+
+    def with_arms(self, arms: Mapping[str, Config]) -> "Plan":
+        """Return the plan with more arms; refuse a name that it has already."""
+        for name in arms:
+            require(name not in self.arms, "arms", f"a name other than {name}, which is there already", name)
+        return replace(self, arms=self.arms | dict(arms))
+
+    def with_effective_kappa_0(self) -> "Plan":
+        """Return the plan with the kappa_0 that is run, at most gamma."""
+        return replace(self, arms={name: arm.with_effective_kappa_0() for name, arm in self.arms.items()})
+
+    def fingerprint(self) -> str:
+        """Return a hash by which plans with different arms differ; that of a run or a pair is its last arm's."""
+        prints = [arm.fingerprint() for arm in self.arms.values()]
+        return prints[-1] if len(prints) <= 2 else hashlib.sha256(" ".join(prints).encode()).hexdigest()
+
+    def matches_environment(self, environment: dict[str, Any]) -> bool:
+        """Return whether a folder with this environment.json began with this plan; True where a user's file is gone."""
+        there = all(arm.options.files_are_there for arm in self.arms.values())
+        now = self.fingerprint()
+        return not there or environment.get("asked", now) == now
+
+    def toml(self) -> str:
+        """Return the text of config.toml, which runs the plan again: `droptop COMMAND --config FILE`."""
+        noted = {name: arm.noted() for name, arm in self.arms.items()}
+        first = next(iter(noted.values()))
+        if self.command == "run":
+            return toml_text({"command": self.command} | first)
+        shared = {
+            path: value
+            for path, value in first.items()
+            if all(path in arm and arm[path] == value for arm in noted.values())
+        }
+        own = {
+            f"arms.{name}.{path}": value
+            for name, arm in noted.items()
+            for path, value in arm.items()
+            if path not in shared
+        }
+        return toml_text({"command": self.command} | shared | own)
+
+
+def plan_of(
+    command: Command,
+    data: str,
+    method: str,
+    debias: str,
+    options: Mapping[str, Any],
+    arms: Mapping[str, Mapping[str, Any]] | None = None,
+    stream_kind: StreamKind | None = None,
+) -> Plan:
+    """Return the plan that names and options stand for.
+
+    Args:
+        command: `run`, which has one arm, or `compare`, which has a plain arm besides those it is asked for.
+        data: Name of the stream.
+        method: Name of the learner, or a Python file that defines one.
+        debias: Debiasing of the arm; in a comparison also several, separated by commas, an arm each.
+        options: Options by name or path, for every arm that has them.
+        arms: Options of single arms, by the arms' names; an arm without `debias` has the one above.
+        stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
+
+    Returns:
+        The plan.
+
+    Raises:
+        BadRequest: If an option is known to no arm, or the arms do not make a comparison.
+    """
+    wanted = arms_wanted(command, debias, arms)
+    made, unused = dict[str, Config](), set(options)
+    for name, own in wanted.items():
+        require(bool(NAME.fullmatch(name)), "arms", "names of letters, digits, _, + and -", name)
+        if wrong := [option for option in own if option.rpartition(".")[2] in SHARED]:
+            raise BadRequest(f"[arms.{name}]: {wrong[0]} is one for all arms and stands at the top")
+        base = defaults(data, str(own.get("method", method)), str(own.get("debias", debias)), stream_kind)
+        own = {option: value for option, value in own.items() if option not in ("method", "debias")}
+        known = {resolve(option, base): value for option, value in options.items() if has(base, option)}
+        known |= {resolve(option, base, f"[arms.{name}]: "): value for option, value in own.items()}
+        unused -= {option for option in options if has(base, option)}
+        made[name] = override(base, known)
+        made[name].check_kappa_0(base)
+    for option in unused:
+        resolve(option, made[list(made)[-1]])  # refuses it, and names the option that may have been meant
+    return Plan(command, made)
+
+
+def arms_wanted(
+    command: Command, debias: str, arms: Mapping[str, Mapping[str, Any]] | None
+) -> dict[str, Mapping[str, Any]]:
+    """Return the options of every arm by its name, the plain arm of a comparison first."""
+    several = debias.split(",")
+    if command == "run":
+        require(len(several) == 1 and not arms, "debias", "one with run; `droptop compare` takes several arms", debias)
+        return {arm_name(debias): {"debias": debias}}
+    if arms:
+        require(len(several) == 1, "debias", "one beside arms of their own, or the place of these", debias)
+        wanted = dict(arms)
+    else:
+        wanted = {arm_name(each): {"debias": each} for each in several}
+        require(len(wanted) == len(several), "debias", "every arm once", debias)
+    plain = wanted.pop(NO_DEBIAS, {"debias": NO_DEBIAS})
+    if not wanted:
+        raise BadRequest("--debias takes something to compare with none")
+    return {NO_DEBIAS: {"debias": NO_DEBIAS} | dict(plain)} | wanted
+
+
+def arm_name(debias: str) -> str:
+    """Return the name of an arm by its debiasing, in which a file has the name of its text before `.py`."""
+    return "+".join(Path(part).stem if user_files.is_file(part) else part for part in debias.split("+"))
