@@ -9,6 +9,7 @@ Without the guard, every process of a seed would start the comparison again; it 
 
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from droptop import trackers
 from droptop.errors import typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
-from droptop.runs.folder import RunFolder, seed_folder
+from droptop.runs.folder import RunFolder, read_costs, seed_folder
 from droptop.runs.plan import Plan, plan_of
-from droptop.runs.requests import begin, finished, load, with_seeds
+from droptop.runs.requests import begin, check, finished, load, with_seeds
+from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
 from droptop.training.workers import UNGUARDED
@@ -43,7 +45,7 @@ def run(
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    return start(plan_of("run", data, method, debias, followed(options)), Path(out), Plain())
+    return start(plan_of("run", data, method, debias, followed(options)), Path(out), False, Plain())
 
 
 def compare(
@@ -52,6 +54,7 @@ def compare(
     debias: str | Sequence[str] | None = None,
     *,
     arms: Mapping[str, Mapping[str, Any]] | None = None,
+    equal_cost: bool = False,
     out: str | Path,
     **options: Any,
 ) -> dict[str, Any]:
@@ -64,6 +67,8 @@ def compare(
             comes by itself.
         arms: Options of single arms by the arms' names, such as `{"slow": {"lr": 0.01}}`; they take the place of a list
             of names, and are debiased as `debias` says, or not at all.
+        equal_cost: Whether to add, for every arm that costs more than the plain one, a plain arm that replays more and
+            so costs the same.
         out: The folder of the comparison; each arm has a run folder in it.
         options: Any option of the command line, such as `seeds=3, gamma=5`; those of all arms that have them.
 
@@ -75,7 +80,8 @@ def compare(
     """
     chosen = debias or (NO_DEBIAS if arms else "droptop")
     named = chosen if isinstance(chosen, str) else ",".join(chosen)
-    return start(plan_of("compare", data, method, named, followed(options), arms), Path(out), Plain())
+    plan = plan_of("compare", data, method, named, followed(options), arms)
+    return start(plan, Path(out), equal_cost, Plain())
 
 
 def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
@@ -100,11 +106,19 @@ def followed(options: dict[str, Any]) -> dict[str, Any]:
     return options | {"log": trackers.name_of(log)} if isinstance(log, type) else options
 
 
-def start(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
-    """Make the folder of a run or comparison and train it; refuse a folder that holds something else."""
+def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[str, Any]:
+    """Make the folder of a run or comparison and train it; refuse a folder that holds something else.
+
+    With `equal_cost`, a comparison gets plain arms that cost what its other arms cost.
+    """
     if getattr(current_process(), "_inheriting", False):  # a seed's process is importing the file that started it
         sys.exit(UNGUARDED)  # the process that started it says why
     plan = plan.with_effective_kappa_0()
+    if equal_cost:
+        from droptop.bench.costs import with_equal_cost
+
+        check(plan, out)
+        plan = with_equal_cost(plan)
     begin(plan, out)
     return carry_on(plan, out, observer)
 
@@ -126,4 +140,18 @@ def carry_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
                 )
         if plan.command == "compare":
             figures.draw_comparison(runs, out, result)
+    if plan.command == "compare" and plan.options.limit is None:
+        with note_write_errors(was_finished, "what a step costs", observer.note):
+            record_costs(plan, out, observer)
     return result
+
+
+def record_costs(plan: Plan, out: Path, observer: Observer) -> None:
+    """Write cost.json, what a step of every arm costs, unless it is there; tell the observer if it cannot be had."""
+    from droptop.bench.costs import costs_of
+
+    if set(read_costs(out)) != set(plan.arms):
+        try:
+            write_json(out / "cost.json", costs_of(plan))
+        except BrokenProcessPool:
+            observer.note("what a step costs could not be measured: the process that did so died")

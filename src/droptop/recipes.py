@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from droptop.options import NO_DEBIAS
 
+MORE_REPLAY = ("memory_batch", "candidates")  # the options that grow together where more is replayed
 ROBUST = {"average": True, "colour.share": 0.5, "randconv.share": 0.25}
 
 
@@ -29,7 +30,7 @@ RECIPES = {
     "average": Recipe((), {"average": True}),
     # What to take where nothing is known of the cue: docs/evidence/robust.md says what each part gains.
     "robust-light": Recipe(("colour", "randconv"), ROBUST),
-    "robust": Recipe(("colour", "randconv"), ROBUST, {"memory_batch": 3, "candidates": 3}),
+    "robust": Recipe(("colour", "randconv"), ROBUST, dict.fromkeys(MORE_REPLAY, 3)),
 }
 
 

@@ -26,7 +26,7 @@ def test_compare_writes_figures_pictures_and_an_arm_each(comparison):
             assert [[value is None for value in row] for row in matrix] == [[j > i for j in range(5)] for i in range(5)]
             assert all(0 <= value <= 100 for row in matrix for value in row if value is not None)
             assert ("contradict" in figures) == (test != "removed")
-            effect = result["effects"][test]["A_avg"]
+            effect = result["effects"]["droptop"][test]["A_avg"]
             assert effect["diff"] == pytest.approx(
                 sum(
                     b - a
@@ -86,5 +86,5 @@ def test_a_figure_that_cannot_be_measured_is_null(tmp_path, here):
     assert done.returncode == 0, done.stderr
     assert "not measured" in done.stdout
     assert "nan" not in done.stdout.lower()
-    effects = json.loads((tmp_path / "out/compare.json").read_text())["effects"]["biased"]
+    effects = json.loads((tmp_path / "out/compare.json").read_text())["effects"]["droptop"]["biased"]
     assert effects["contradict"] == dict.fromkeys(("diff", "ci95", "p", "p_holm"))

@@ -9,7 +9,8 @@ from droptop import BadRequest, configure
 from droptop.cli.run_flags import parse
 from droptop.methods import METHODS
 from droptop.options import flatten
-from droptop.runs.config import to_toml
+
+from plans import parsed, plan
 
 # One value other than the default for every option there is; a new option must be added here.
 OTHER = {
@@ -126,9 +127,8 @@ def test_every_option_is_reachable_from_the_command_line():
         assert value != base[path]
         if path == "droptop.drop":
             continue  # goes with no reference, which comes later
-        config, _ = parse("run", command_line({path: value}))
-        assert flatten(config) == base | {path: value}
-    assert flatten(parse("run", ["--out", "x", "--drop", "constant"])[0])["droptop.drop"] == "constant"
+        assert flatten(parsed(*command_line({path: value}))) == base | {path: value}
+    assert flatten(parsed("--drop", "constant"))["droptop.drop"] == "constant"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -138,18 +138,17 @@ def test_every_option_of_a_method_is_reachable(method):
     shared = OTHER.keys() - (OF_RESNETS if method in ("l2p", "dualprompt") else set())
     assert base.keys() - NAMED == shared | own.keys()
     assert all(base[path] != value for path, value in own.items())
-    config, _ = parse("run", ["--method", method, *command_line(own)])
-    assert flatten(config) == base | own
+    assert flatten(parsed("--method", method, *command_line(own))) == base | own
 
 
 def test_every_option_survives_toml(tmp_path):
     options = OTHER | {"droptop.drop": "adaptive"}
     config = configure(**{path.rpartition(".")[2]: value for path, value in options.items()})
-    (tmp_path / "c.toml").write_text(to_toml(config, "run"))
-    again, out = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "there"])
-    assert again == config
+    (tmp_path / "c.toml").write_text(plan(config).toml())
+    again, out, _ = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "there"])
+    assert again == plan(config)
     assert out == Path("there")
-    wins, _ = parse("run", ["--lr", "0.7", "--config", str(tmp_path / "c.toml"), "--out", "there"])
+    wins = parsed("--lr", "0.7", "--config", str(tmp_path / "c.toml"))
     assert wins.learner.lr == 0.7
     assert dataclasses.replace(wins, learner=config.learner) == config
 
@@ -157,8 +156,8 @@ def test_every_option_survives_toml(tmp_path):
 @pytest.mark.parametrize("letters", ["caf\u00e9", "\U0001f4f7 camera", '\x7f \t"\\'])
 def test_names_in_any_letters_survive_toml(letters, tmp_path):
     config = configure(f"folder:{tmp_path / letters}")
-    (tmp_path / "c.toml").write_bytes(to_toml(config, "run").encode())
-    assert parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])[0] == config
+    (tmp_path / "c.toml").write_bytes(plan(config).toml().encode())
+    assert parsed("--config", str(tmp_path / "c.toml")) == config
 
 
 @pytest.mark.parametrize(
@@ -172,10 +171,9 @@ def test_names_in_any_letters_survive_toml(letters, tmp_path):
     ],
 )
 def test_a_switch_has_five_spellings(spelling):
-    config, _ = parse("run", ["--out", "x", *spelling])
-    assert config.droptop.intensity.reference
+    assert parsed(*spelling).droptop.intensity.reference
     for off in ("--no-reference", "--intensity.no-reference"):  # as the help has it
-        assert not parse("run", ["--out", "x", *spelling, off])[0].droptop.intensity.reference
+        assert not parsed(*spelling, off).droptop.intensity.reference
 
 
 @pytest.mark.parametrize(
@@ -190,18 +188,19 @@ def test_a_switch_has_five_spellings(spelling):
 )
 def test_switches_take_true_and_false_alone(flags, says):
     with pytest.raises(BadRequest, match=says):
-        parse("run", ["--out", "x", *flags])
+        parsed(*flags)
 
 
 def test_values_may_follow_an_equals_sign(tmp_path):
     (tmp_path / "c.toml").write_text("gamma = 2\n")
-    config, out = parse("run", [f"--config={tmp_path / 'c.toml'}", "--out=there", "--lr=0.3", "--debias=fixed"])
+    asked = parse("run", [f"--config={tmp_path / 'c.toml'}", "--out=there", "--lr=0.3", "--debias=fixed"])
+    config = asked.plan.arms["fixed"]
     assert (config.droptop.gamma, config.learner.lr, config.options.debias) == (2.0, 0.3, "fixed")
-    assert out == Path("there")
+    assert asked.out == Path("there")
 
 
 def test_toml_takes_short_names_too(tmp_path):
     (tmp_path / "c.toml").write_text('data = "fashion"\ngamma = 2\nintensity.reference = true\n[learner]\nlr = 0.2\n')
-    config, _ = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])
+    config = parsed("--config", str(tmp_path / "c.toml"))
     assert (config.options.data, config.droptop.gamma, config.learner.lr) == ("fashion", 2.0, 0.2)
     assert config.droptop.intensity.reference

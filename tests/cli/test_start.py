@@ -54,12 +54,12 @@ def test_a_report_loads_no_torch(folder, swept_copy):
 
 def test_the_recorded_flags_are_those_of_the_configuration(comparison, swept):
     for place in (comparison[0], comparison[0] / "none", comparison[0] / "droptop", *(swept / "runs").iterdir()):
-        name, config = load(place)
-        assert recorded_flags(place) == flags_of(config)
+        asked = load(place)
+        assert recorded_flags(place) == flags_of(asked)
         assert not config_was_changed(place)
         words = shlex.split(command(place))
-        assert words[:2] == ["droptop", name]
-        assert parse(name, words[2:])[0] == config
+        assert words[:2] == ["droptop", asked.command]
+        assert parse(asked.command, words[2:]).plan.toml() == asked.toml()
 
 
 def test_flags_of_another_file_or_version_are_not_used(folder):

@@ -16,6 +16,7 @@ from droptop.methods import METHODS, find
 from droptop.runs.loading import find_seed, restore
 
 from pictures import picture, save
+from plans import plan
 from studies import write_study
 
 MINE = """
@@ -92,7 +93,8 @@ def test_results_are_shown_without_the_file(mine, tmp_path, here):
     assert "--smoothing 0.2" in page
     assert "was changed after the run began" not in page
     words = shlex.split(made_by(out).replace(str(mine), str(moved)))
-    assert parse("compare", words[2:])[0] == configure("fashion", str(moved), smoothing=0.2, limit=64, width=4, seeds=1)
+    again = configure("fashion", str(moved), smoothing=0.2, limit=64, width=4, seeds=1)
+    assert parse("compare", words[2:]).plan == plan(again, "compare")
     for command in (["resume", "--seeds", "2"], ["predict", mine.parent / "photo.png"], ["export", "--format", "onnx"]):
         save(picture(0), mine.parent / "photo.png")
         done = here(command[0], out, *command[1:])

@@ -6,13 +6,14 @@ import shutil
 
 import pytest
 
-from droptop.runs.config import configure, to_toml
-from droptop.runs.requests import arms, begin
+from droptop.runs.config import configure
+from droptop.runs.requests import begin
 from droptop.sweeps.grid import folder_name
 from droptop.system.files import write_atomic
 from droptop.training.seed_run import Interrupted, SeedRun
 
 from pictures import EVIL, write_tree
+from plans import plan
 from toys import QUICK, made_once
 
 OPTIONS = {"limit": 96, "width": 4, "memory": 40, "split": "0,1/2,3", "seeds": 2, "checkpoint_seconds": 1000.0}
@@ -27,8 +28,9 @@ def train(config, run, seeds):
 def comparison(tmp_path_factory):
     def make(out):
         config = configure("fashion-sticker", **OPTIONS | QUICK)
-        begin("compare", config, out)
-        for run, arm in arms("compare", config, out).items():
+        asked = plan(config, "compare")
+        begin(asked, out)
+        for run, arm in asked.folders(out).items():
             train(arm, run, arm.seeds)
         return ""
 
@@ -47,7 +49,7 @@ def study(comparison, tmp_path_factory):
         config = configure("fashion-sticker", debias=debias, **own)
         run = out / "runs" / folder_name(config)
         shutil.copytree(comparison / debias, run)
-        write_atomic(run / "config.toml", to_toml(config, "run").encode())
+        write_atomic(run / "config.toml", plan(config).toml().encode())
     return out
 
 
@@ -61,7 +63,7 @@ def stopped(tmp_path_factory):
     os.environ["DROPTOP_CACHE"] = str(place / "cache")
     try:
         config = configure(f"folder:{place / 'tree'}", image_size=16, stem="3x3", width=4, memory=20, batch=8, seeds=2)
-        begin("run", config, out)
+        begin(plan(config), out)
         left = iter(range(5))
         with pytest.raises(Interrupted):
             SeedRun(config, out, 0, lambda progress: None, stop=lambda: next(left, None) is None)()

@@ -10,7 +10,7 @@ import torch
 from scipy.stats import sem, ttest_rel
 
 from droptop.results.statistics import holm
-from droptop.runs.config import configure, to_toml
+from droptop.runs.config import configure
 from droptop.runs.folder import read_result
 from droptop.runs.records import read_confusion
 from droptop.runs.requests import load, record_environment
@@ -22,6 +22,8 @@ pytest.importorskip("vl_convert")
 
 from droptop.report.page.answer import sentence
 from droptop.report.page.render import describe, environment_of, in_script, render
+
+from plans import plan
 
 
 def rows_of(section):
@@ -197,7 +199,7 @@ def test_results_stand_without_their_metrics(comparison, page, tmp_path, damage)
 def test_a_large_run_stays_small(tmp_path):
     """100 classes in 50 tasks, large maps and images, intensities that change all the time."""
     classes, tasks, steps = [f"class number {n}" for n in range(100)], [[n, n + 1] for n in range(0, 100, 2)], 800
-    (tmp_path / "config.toml").write_text(to_toml(configure("split-cifar100", seeds=1), "run"))
+    (tmp_path / "config.toml").write_text(plan(configure("split-cifar100", seeds=1)).toml())
     random, seed = np.random.default_rng(0), tmp_path / "seed-0"
     tally = {"all": {"n": [10] * 100, "correct": [5] * 100}}
     for task in range(50):

@@ -8,13 +8,15 @@ import pytest
 from droptop.cli.main import main
 from droptop.cli.report import command as command_of
 from droptop.cli.run_flags import parse
-from droptop.runs.config import configure, to_toml
+from droptop.runs.config import configure
 from droptop.runs.requests import load
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 from droptop.report import page
+
+from plans import plan
 
 
 def test_the_command_writes_a_file(comparison, tmp_path, capsys, monkeypatch):
@@ -56,13 +58,13 @@ def test_a_missing_extra_is_named(comparison, capsys, monkeypatch):
 def test_the_pages_command_parses_to_the_same_config(comparison, tmp_path):
     words = shlex.split(command_of(comparison))
     assert words[:2] == ["droptop", "compare"]
-    assert parse("compare", words[2:])[0] == load(comparison)[1]
+    assert parse("compare", words[2:]).plan == load(comparison)
     odd = configure("fashion", "derpp", "fixed", drop_last=False, graphs=False, gamma=2.5, root=tmp_path)
-    (tmp_path / "config.toml").write_text(to_toml(odd, "run"))
-    assert parse("run", shlex.split(command_of(tmp_path))[2:])[0] == odd
+    (tmp_path / "config.toml").write_text(plan(odd).toml())
+    assert parse("run", shlex.split(command_of(tmp_path))[2:]).plan == plan(odd)
 
 
 def test_the_pages_command_has_split_without_tasks(tmp_path):
     odd = configure("fashion", debias="none", tasks=2, class_order="random", split="0,1/2,3")  # as a file may say
-    (tmp_path / "config.toml").write_text(to_toml(odd, "run"))
-    assert parse("run", shlex.split(command_of(tmp_path))[2:])[0].stream.split == "0,1/2,3"
+    (tmp_path / "config.toml").write_text(plan(odd).toml())
+    assert parse("run", shlex.split(command_of(tmp_path))[2:]).plan.arms["none"].stream.split == "0,1/2,3"

@@ -63,10 +63,10 @@ def test_compare_leaves_curves_out():
     def arm(debias, values):
         return {"debias": debias, "tests": {"t": {"A_avg": values, "A": [[1]], "matrix": [[[1]]]}}}
 
-    result = compare(arm("none", [50.0, 60.0]), arm("droptop", [55.0, 67.0]))
-    assert list(result["arms"]) == ["none", "droptop"]
-    assert result["effects"]["t"].keys() == {"A_avg"}
-    assert result["effects"]["t"]["A_avg"]["diff"] == 6.0
+    result = compare({"none": arm("none", [50.0, 60.0]), "ours": arm("droptop", [55.0, 67.0])})
+    assert list(result["arms"]) == ["none", "ours"]
+    assert result["effects"]["ours"]["t"].keys() == {"A_avg"}
+    assert result["effects"]["ours"]["t"]["A_avg"]["diff"] == 6.0
 
 
 def test_verdicts_go_by_p_values_corrected_for_the_number_of_test_sets():
@@ -80,7 +80,7 @@ def test_verdicts_go_by_p_values_corrected_for_the_number_of_test_sets():
 
     plain = {"a": [50.0, 60.0, 55.0], "b": [50.0, 60.0, 55.0], "c": [50.0, 60.0, 55.0]}
     better = {"a": [51.0, 61.1, 56.2], "b": [52.0, 63.0, 56.5], "c": [49.0, 62.0, 56.0]}
-    effects = compare(arm("none", plain), arm("droptop", better))["effects"]
+    effects = compare({"none": arm("none", plain), "droptop": arm("droptop", better)})["effects"]["droptop"]
     ps = {test: stats.ttest_rel(better[test], plain[test]).pvalue for test in plain}
     assert ps["a"] < ps["b"] < 0.05 < ps["c"]
     assert effects["a"]["A_avg"]["p_holm"] == pytest.approx(3 * ps["a"])

@@ -17,6 +17,7 @@ from droptop.runs.config import configure
 from droptop.runs.requests import begin
 from droptop.training.seed_run import SeedRun
 
+from plans import plan
 from toys import FLOAT_SPEC, SPEC, feed, toy_batches, toy_learner
 
 IMAGES = torch.randint(0, 256, (5, *SPEC.shape), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -146,7 +147,7 @@ def test_impossible_exports_are_refused(tmp_path, monkeypatch):
 def test_the_command_exports_a_run(tmp_path, capsys):
     options = {"limit": 32, "tasks": 1, "width": 4, "memory": 20, "seeds": 1, "precision": "bf16"}
     config = configure("fashion", "er", "none", **options)
-    begin("run", config, tmp_path / "run")
+    begin(plan(config), tmp_path / "run")
     SeedRun(config, tmp_path / "run", 0, lambda progress: None)()
     assert main(["export", str(tmp_path / "run"), "--format", "safetensors"]) == 0
     said, path = capsys.readouterr(), tmp_path / "run/seed-0/model.safetensors"

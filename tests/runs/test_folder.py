@@ -8,7 +8,7 @@ import pytest
 
 from droptop import BadRequest
 from droptop.options import YOUNGER
-from droptop.runs.config import configure, to_toml
+from droptop.runs.config import configure
 from droptop.runs.folder import (
     RunFolder,
     environments,
@@ -21,12 +21,14 @@ from droptop.runs.folder import (
     whole_result,
 )
 
+from plans import plan
+
 LINES = [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25, "task_end": True}]
 
 
 def write_request(out, command="run", **options):
     out.mkdir(parents=True, exist_ok=True)
-    (out / "config.toml").write_text(to_toml(configure("fashion", **options), command))
+    (out / "config.toml").write_text(plan(configure("fashion", **options), command).toml())
     return out
 
 
@@ -53,10 +55,9 @@ def test_a_run_has_one_arm_and_a_comparison_two(tmp_path):
 @pytest.mark.parametrize("command", ["run", "compare"])
 def test_arms_have_the_options_that_their_configurations_have(tmp_path, command):
     """What is read without a learner is what the learners' own code says."""
-    config = configure("fashion", limit=64)
-    (tmp_path / "config.toml").write_text(to_toml(config, command))
-    expected = [config] if command == "run" else [config.arm("none"), config]
-    assert [arm.options for arm in read_request(tmp_path).arms] == [arm.noted() for arm in expected]
+    asked = plan(configure("fashion", limit=64), command)
+    (tmp_path / "config.toml").write_text(asked.toml())
+    assert [arm.options for arm in read_request(tmp_path).arms] == [arm.noted() for arm in asked.arms.values()]
 
 
 def test_options_that_older_runs_lack_are_filled_in(tmp_path):

@@ -15,11 +15,12 @@ from droptop import BadRequest, load_learner
 from droptop.cli import main
 from droptop.nets import ViTConfig, build
 from droptop.runs import checkpoint
-from droptop.runs.config import configure, to_toml
-from droptop.runs.requests import arms, begin
+from droptop.runs.config import configure
+from droptop.runs.requests import begin
 from droptop.training.seed_run import SeedRun
 
 from pictures import picture, save, write_tree
+from plans import plan
 from toys import QUICK, SMALL_VIT
 
 OPTIONS = {"image_size": 16, "width": 4, "stem": "3x3", "memory": 20, "batch": 8, "seeds": 2, "first_seed": 3} | QUICK
@@ -27,10 +28,11 @@ OPTIONS = {"image_size": 16, "width": 4, "stem": "3x3", "memory": 20, "batch": 8
 
 def train(config, out, command="run", seeds=None):
     """What the real command leaves, without its processes."""
-    begin(command, config, out)
-    for run, arm in arms(command, config, out).items():
+    asked = plan(config, command)
+    begin(asked, out)
+    for run, arm in asked.folders(out).items():
         run.mkdir(exist_ok=True)
-        (run / "config.toml").write_text(to_toml(arm, "run" if run != out else command))
+        (run / "config.toml").write_text(plan(arm).toml())
         for seed in seeds or config.seeds:
             SeedRun(arm, run, seed, lambda progress: None)()
 

@@ -4,13 +4,13 @@ import torch
 
 from droptop import BadRequest, Samples, make_learner, make_stream
 from droptop.cli import main
-from droptop.cli.run_flags import parse
 from droptop.data import folder
 from droptop.data.image_store import StoredImages
 from droptop.data.variants import VARIANTS
 from droptop.streams.folder import PRESET
 
 from pictures import picture, pixels, save, write_tree
+from plans import parsed
 from toys import feed
 
 SMALL = {"image_size": 12, "batch": 2}
@@ -93,12 +93,12 @@ def test_training_images_take_the_memory_first(plain_tree):
 
 
 def test_options_of_the_stream_are_used(plain_tree):
-    flags = ["--data", f"folder:{plain_tree}", "--out", "x"]
-    config = parse("run", [*flags, "--image-size", "32", "--in-memory-mb", "7", "--tasks", "5"])[0].stream
+    flags = ["--data", f"folder:{plain_tree}"]
+    config = parsed(*flags, "--image-size", "32", "--in-memory-mb", "7", "--tasks", "5").stream
     assert (config.image_size, config.in_memory_mb, config.tasks) == (32, 7, 5)
     for option, value in (("--image-size", "2"), ("--image-size", "4000"), ("--in-memory-mb", "-1")):
         with pytest.raises(BadRequest, match=option):
-            parse("run", [*flags, option, value])
+            parsed(*flags, option, value)
 
 
 def test_check_counts_what_is_wrong(plain_tree):

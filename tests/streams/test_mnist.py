@@ -4,13 +4,12 @@ import torch
 from PIL import ImageColor
 
 from droptop import BadRequest, make_stream
-from droptop.cli.run_flags import parse
 from droptop.data import mnist
-from droptop.runs.config import to_toml
 from droptop.streams import STREAMS
 from droptop.streams.colours import ColourConfig
 
 from formats import write_mnist
+from plans import parsed, plan
 
 TRAIN, TEST = 4000, 2000
 SHARED = "red,green,green,green,blue,blue,#102030,#102030,yellow,yellow"
@@ -91,7 +90,7 @@ def test_the_paper_s_settings_but_for_the_learning_rate():
 
 
 def test_colours_on_the_command_line(tmp_path):
-    config, _ = parse("run", ["--data", "biased-mnist", "--colours", SHARED, "--correlation", "0.5", "--out", "x"])
+    config = parsed("--data", "biased-mnist", "--colours", SHARED, "--correlation", "0.5")
     assert (config.stream.colours, config.stream.correlation) == (SHARED, 0.5)
-    (tmp_path / "c.toml").write_text(to_toml(config, "run"))
-    assert parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "x"])[0] == config
+    (tmp_path / "c.toml").write_text(plan(config).toml())
+    assert parsed("--config", str(tmp_path / "c.toml")) == config

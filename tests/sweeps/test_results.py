@@ -72,7 +72,7 @@ def test_p_values_are_corrected_as_in_compare():
         for figure in figures
         for seed, value in enumerate(own[test][figure])
     ]
-    effects = compare(none, droptop)["effects"]
+    effects = compare({"none": none, "droptop": droptop})["effects"]["droptop"]
     for row in grouped_rows(study, ["debias"]):
         if row["debias"] == "droptop":
             assert row["p_holm"] == pytest.approx(effects[row["test"]][row["figure"]]["p_holm"])

@@ -14,6 +14,7 @@ from droptop.runs.records import read_maps
 from droptop.runs.requests import begin, record_environment
 from droptop.training.seed_run import Interrupted, SeedRun
 
+from plans import plan
 from toys import QUICK, SMALL_VIT, droptop
 
 OPTIONS = SMALL_VIT | QUICK | {"limit": 64, "checkpoint_seconds": 0.0, "seeds": 1}
@@ -54,7 +55,7 @@ def test_resume_refuses_other_frozen_weights(tmp_path):
     path = tmp_path / "vit.safetensors"
     save_file(model.state_dict(), path)
     run, config = tmp_path / "run", configure("fashion", "l2p", **OPTIONS | {"weights": str(path)})
-    begin("run", config, run)  # and no further
+    begin(plan(config), run)  # and no further
     record_environment(run, config)
     with torch.no_grad():
         model.norm.bias += 1

@@ -1,10 +1,11 @@
 """`droptop run | compare | resume`: trains one arm, or several on the same seeds, or continues either."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -15,8 +16,7 @@ from droptop.errors import DroptopError, typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.report import tables
-from droptop.runs.folder import Command
-from droptop.runs.plan import Plan
+from droptop.runs.folder import Command, read_costs
 from droptop.runs.requests import finished, load, with_seeds
 
 
@@ -46,22 +46,25 @@ def resume(args: list[str], console: Console) -> int:
     out = options.folder
     plan = with_seeds(load(out), out, options.seeds)
     done = finished(plan, out)
-    return execute(plan, out, False, console, f"{out} is finished: nothing to resume" if done else "")
+    heading = f"{out} is finished: nothing to resume" if done else ""
+    return execute(partial(api.carry_on, plan, out), out, console, heading)
 
 
 def begin(command: Command, args: list[str], console: Console) -> int:
     """Begin what a command line asks for; return the exit code."""
-    plan, out = run_flags.parse(command, args)
-    return execute(plan, out, True, console)
+    asked = run_flags.parse(command, args)
+    return execute(partial(api.start, *asked), asked.out, console)
 
 
-def execute(plan: Plan, out: Path, new: bool, console: Console, heading: str = "") -> int:
-    """Run what is missing in a folder, new or begun before; print the heading and the results; return the exit code."""
+def execute(train: Callable[..., dict[str, Any]], out: Path, console: Console, heading: str = "") -> int:
+    """Train what is missing in a folder; print the heading and the results; return the exit code."""
     with resumable(out), bars.decoding(), progress.listener(console) as listener:
-        result = (api.start if new else api.carry_on)(plan, out, listener)
+        result = train(observer=listener)
     console.print(heading, highlight=False, markup=False)
-    if plan.command == "compare":
+    if "effects" in result:  # a comparison's
         console.print(tables.compare_table(result))
+        if costs := read_costs(out):
+            console.print(tables.cost_table(costs))
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:
         console.print(tables.run_table(result))

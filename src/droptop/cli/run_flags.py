@@ -10,7 +10,7 @@ import warnings
 from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from tyro.conf import arg
 
@@ -27,8 +27,16 @@ from droptop.streams import known_names
 from droptop.system.toml_files import leaves, read_tables
 
 
-def parse(command: Command, args: list[str]) -> tuple[Plan, Path]:
-    """Return the arms that a command line asks for, and the folder for their results."""
+class Asked(NamedTuple):
+    """Hold what a command line asks for."""
+
+    plan: Plan
+    out: Path
+    equal_cost: bool  # are plain arms that cost as much as the others to be added?
+
+
+def parse(command: Command, args: list[str]) -> Asked:
+    """Return what a command line asks for: the arms, and the folder for their results."""
     file = _last(args, "--config")
     tables = {} if file is None else read_tables(Path(file))
     arms = {} if _last(args, "--debias") else {name: leaves(table) for name, table in arms_of(tables, file).items()}
@@ -51,10 +59,10 @@ def parse(command: Command, args: list[str]) -> tuple[Plan, Path]:
     given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
     tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
     typed_in, paths = _canonical(args, base)
-    parsed, out = _second_pass(command, base, tokens + typed_in)
-    values = flatten(parsed)
+    config, out, equal_cost = _second_pass(command, base, tokens + typed_in)
+    values = flatten(config)
     options = {path: values[path] for path in {*given, *paths} - usual.keys()}
-    return plan_of(command, data, method, debias, options, arms), out
+    return Asked(plan_of(command, data, method, debias, options, arms), out, equal_cost)
 
 
 def arms_of(tables: dict[str, Any], file: str | None) -> dict[str, Any]:
@@ -78,7 +86,7 @@ def _canonical(args: list[str], base: Config) -> tuple[list[str], set[str]]:
     while rest:
         token = rest.pop(0)
         name, equals, value = token.removeprefix("--").partition("=")
-        if not token.startswith("--") or name in ("help", "config", "out"):
+        if not token.startswith("--") or name in ("help", "config", "out", "equal-cost", "no-equal-cost"):
             tokens.append(token)
             continue
         path, off = _switched(name, base)
@@ -120,14 +128,20 @@ def _last(args: list[str], flag: str) -> str | None:
     return values[-1] if values else None
 
 
-def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path]:
-    """Return configuration and results folder from tokens under tyro's names, with the defaults of `base`."""
+def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path, bool]:
+    """Return configuration, results folder and --equal-cost from tokens under tyro's names.
+
+    Options that no token names are as in `base`.
+    """
     sections = {"options": base.options, "stream": base.stream, "net": base.net, "learner": base.learner}
     members = vars(base.members)
-    where = [
+    where: list[Any] = [
         ("out", Annotated[Path, arg(help="Folder for the results, new or empty.")]),
         ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None),
     ]
+    if command == "compare":
+        about = "Add a plain arm per arm that costs more, which replays more and so costs the same."
+        where.append(("equal_cost", Annotated[bool, arg(help=about)], False))
     request_type = dataclasses.make_dataclass(
         "Request",
         where
@@ -144,4 +158,5 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
     known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(KNOWN)}"
     parsed: Any = read(request_type, tokens, f"droptop {command}", known)
     values = {name: getattr(parsed, name) for name in sections}
-    return Config(**values, members=settings_of({name: getattr(parsed, name) for name in members})), parsed.out
+    config = Config(**values, members=settings_of({name: getattr(parsed, name) for name in members}))
+    return config, parsed.out, getattr(parsed, "equal_cost", False)

@@ -32,14 +32,18 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
             curves = np.array(summary["tests"][test]["A"])
             tasks = np.arange(1, curves.shape[1] + 1)
             mean = curves.mean(0)
-            ax.plot(tasks, mean, color=colour_of(arm), marker="o", markersize=3.5, label=arm)
+            ax.plot(tasks, mean, color=colour_of(arm, arms), marker="o", markersize=3.5, label=arm)
             if len(curves) > 1:
                 error = standard_error(curves)
-                ax.fill_between(tasks, mean - error, mean + error, color=colour_of(arm), alpha=0.2, linewidth=0)
+                ax.fill_between(tasks, mean - error, mean + error, color=colour_of(arm, arms), alpha=0.2, linewidth=0)
         ax.set(title=f"test set: {test}", xlabel="after task", xticks=tasks)
     for row in axes:
         row[0].set_ylabel("accuracy over classes seen (%)")
-    axes[0][0].legend(frameon=False, loc="lower left")
+    if len(arms) <= 2:
+        axes[0][0].legend(frameon=False, loc="lower left")
+    else:
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(arms), frameon=False)
     seeds = len(next(iter(arms.values()))["seeds"])
     figure.suptitle(title + (f" (mean and standard error of {seeds} seeds)" if seeds > 1 else ""))
     return figure

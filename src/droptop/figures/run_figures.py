@@ -10,6 +10,7 @@ from PIL import Image
 from droptop.errors import BadRequest
 from droptop.figures.accuracy import accuracy_after_tasks, accuracy_matrices
 from droptop.figures.attention_maps import attention_maps
+from droptop.figures.effects import arm_effects
 from droptop.figures.over_steps import intensities, shortcut_shares
 from droptop.figures.style import STYLE, picture, save
 from droptop.results.series import Lines
@@ -43,14 +44,17 @@ def draw_run(run: RunFolder, summary: dict[str, Any]) -> dict[int, str]:
 
 
 def draw_comparison(runs: Sequence[RunFolder], out: Path, comparison: dict[str, Any]) -> None:
-    """Write the figures of a comparison, with both arms side by side."""
+    """Write the figures of a comparison, with all arms side by side."""
     arms = comparison["arms"]
     with plt.rc_context(STYLE):
         first = next(iter(arms.values()))
-        title = f"{first['method']} on {first['data']}, {' against '.join(arms)}"
+        title = f"{first['method']} on {first['data']}"
+        if len(arms) == 2:
+            title += f", {' against '.join(arms)}"
+        save(arm_effects(comparison, title), out, "effects")
         save(accuracy_after_tasks(arms, title), out, "accuracy")
         save(accuracy_matrices(arms, title), out, "matrix")
-        maps = {run.debias: of_arm for run in runs if (of_arm := read_maps(run.path, run.seeds[0])) is not None}
+        maps = {run.name: of_arm for run in runs if (of_arm := read_maps(run.path, run.seeds[0])) is not None}
         if len(maps) == len(runs):
             save(attention_maps(maps, title), out, "attention")
 

@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
+from droptop.options import NO_DEBIAS
+
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
+ARMS = (DEBIASED, "#2b7a78", "#8a4f9e", "#2d62b5", "#9a7a12", "#b03060")
 STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -26,9 +30,11 @@ STYLE: dict[Any, Any] = {
 LACKING = "figures show boxes for letters that their font does not have"
 
 
-def colour_of(arm: str) -> str:
-    """Return the colour of an arm: one without debiasing, another with it."""
-    return PLAIN if arm == "none" else DEBIASED
+def colour_of(arm: str, arms: Iterable[str] = ()) -> str:
+    """Return the colour of an arm among all arms, of which the plain one is "none"."""
+    others = [name for name in arms if name != NO_DEBIAS]
+    place = others.index(arm) if arm in others else 0
+    return PLAIN if arm == NO_DEBIAS else ARMS[place % len(ARMS)]
 
 
 def picture(figure: Figure) -> Image.Image:

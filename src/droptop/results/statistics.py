@@ -9,6 +9,7 @@ from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats would add h
 
 SIGNIFICANT = 0.05
 LOWER_IS_BETTER = {"F_last"}
+EQUAL = "equal-"  # begins the name of a plain arm that costs as much as the arm whose name follows
 CURVES = {"A", "matrix"}  # what a summary holds besides one number per seed
 
 
@@ -73,26 +74,34 @@ def compare(summaries: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the content of compare.json from the summaries of arms by name, the plain one first.
 
     `effects` has what each other arm changes, by arm, test set and figure. p_holm is corrected for all comparisons of
-    that figure: arms times test sets.
+    that figure: arms times test sets. Where an arm `equal-NAME` has the cost of the arm NAME (`--equal-cost`),
+    `at_equal_cost` has the difference of these two, corrected by itself.
     """
-    (_, plain), *others = summaries.items()
-    effects = {
+    plain, *others = summaries
+    equals = {arm: EQUAL + arm for arm in others if EQUAL + arm in others}
+    comparison = {"arms": summaries, "effects": effects(dict.fromkeys(others, plain), summaries)}
+    return comparison | ({"at_equal_cost": effects(equals, summaries)} if equals else {})
+
+
+def effects(pairs: dict[str, str], summaries: dict[str, dict[str, Any]]) -> dict[str, dict[str, dict[str, Effect]]]:
+    """Return what arms change beside others, by arm, test set and figure; `pairs` has the other arm of each."""
+    by_arm = {
         arm: {
             test: {
-                figure: paired_effect(values, summary["tests"][test][figure])
+                figure: paired_effect(values, summaries[arm]["tests"][test][figure])
                 for figure, values in figures.items()
                 if figure not in CURVES
             }
-            for test, figures in plain["tests"].items()
+            for test, figures in summaries[other]["tests"].items()
         }
-        for arm, summary in others
+        for arm, other in pairs.items()
     }
-    by_test = [figures for tests in effects.values() for figures in tests.values()]
+    by_test = [figures for tests in by_arm.values() for figures in tests.values()]
     for figure in {figure for figures in by_test for figure in figures}:
         family = [figures[figure] for figures in by_test if figure in figures]
         for effect, p in zip(family, holm([effect["p"] for effect in family])):
             effect["p_holm"] = p
-    return {"arms": summaries, "effects": effects}
+    return by_arm
 
 
 def verdict(figure: str, effect: Effect) -> str:

@@ -20,7 +20,7 @@ from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
-from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
+from droptop.options import WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
 from droptop.recipes import recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import user_files

@@ -37,7 +37,7 @@ def flags_of(plan: Plan) -> list[str] | None:
     data, method, debias = last.options.data, last.options.method, last.options.debias
     names = {"data": data, "method": method, "debias": debias}
     if plan.command == "run":
-        return tokens_of(names | unusual(last), {path: last for path in (*names, *unusual(last))})
+        return tokens_of(names | unusual(last), dict.fromkeys((*names, *unusual(last)), last))
     debiased = list(plan.arms.values())[1:]
     options: dict[str, Any] = {}
     homes = dict.fromkeys(names, last)

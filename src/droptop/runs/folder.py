@@ -123,6 +123,7 @@ class Request:
 
     command: Command
     arms: list[RunFolder]
+    out: Path
 
 
 def read_request(out: Path) -> Request:
@@ -147,7 +148,7 @@ def read_request(out: Path) -> Request:
         plain = {path: value for path, value in shared.items() if not path.startswith("droptop.")}
         pair = {NO_DEBIAS: plain | {"debias": NO_DEBIAS}, str(shared.get("debias")): shared}
         arms = [RunFolder(out / name, options, name) for name, options in pair.items()]
-    return Request(command, [replace(arm, options=with_younger(arm, out)) for arm in arms])
+    return Request(command, [replace(arm, options=with_younger(arm, out)) for arm in arms], out)
 
 
 def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
@@ -161,6 +162,15 @@ def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
         if not path.startswith("droptop.") or "droptop.gamma" in arm.options
     }
     return younger | dict(arm.options)
+
+
+def read_costs(out: Path) -> dict[str, dict[str, float]]:
+    """Return what a step of every arm costs, as cost.json has it; empty where that was not measured."""
+    try:
+        costs = json.loads((out / "cost.json").read_text())
+        return {str(arm): {name: float(cost[name]) for name in ("passes", "ms")} for arm, cost in costs.items()}
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return {}
 
 
 def seed_folder(run: Path, seed: int) -> Path:

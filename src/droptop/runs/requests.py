@@ -31,8 +31,8 @@ FileHash = Callable[[str, str | None], str | None]  # the name of an option and 
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
-def begin(plan: Plan, out: Path) -> None:
-    """Claim a new or empty folder by writing config.toml; raise BadRequest before that if the run cannot start.
+def check(plan: Plan, out: Path) -> None:
+    """Raise BadRequest if a plan cannot start in a folder, which is to be new or empty.
 
     Every arm's stream and learner is built once, so that impossible options are refused before anything is written.
     """
@@ -47,6 +47,12 @@ def begin(plan: Plan, out: Path) -> None:
         trackers.check(arm.options.log)
         seed = arm.options.first_seed
         build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
+
+
+def begin(plan: Plan, out: Path) -> None:
+    """Claim a new or empty folder by writing config.toml; raise BadRequest before that if the run cannot start."""
+    check(plan, out)
+    claim = out / "config.toml"
     text = plan.toml().encode()
     unwritable = f"--out takes a folder that can be written; {out}: "
     try:

@@ -1,10 +1,15 @@
 """The top of the page of a run or a comparison: the answer as a sentence, a chart and a table."""
 
+from typing import Any
+
 from droptop.report import tables
 from droptop.report.page import charts
 from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import CURVES, compare, verdict
+
+MOST_ACROSS = 4  # panels side by side
+FIGURES_NOTE = "Percent, mean ± standard error over seeds; for F_last, forgetting, lower is better."
 
 
 def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
@@ -35,57 +40,97 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
                 for figure, values in figures.items()
                 if figure not in CURVES
             ],
+            FIGURES_NOTE,
         )
     ]
 
 
-def describe_comparison(page: Page, both: list[Arm], done: list[int]) -> None:
-    """Put on the page of a comparison whether debiasing helps, with intervals; claim only what is significant."""
-    comparison = compare(*(arm.run.summary(done) for arm in both))
-    run, effects = both[1].run, comparison["effects"]
-    averages = {test: by_figure["A_avg"] for test, by_figure in effects.items()}
-    words = {test: verdict("A_avg", effect) for test, effect in averages.items()}
-    page.headline = sentence(run.debias, run.method, run.data, words)
+def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dict[str, Any]) -> None:
+    """Put on the page of a comparison what each arm changes, with intervals; claim only what is significant.
+
+    `costs` is what a step of each arm costs, by its name; empty where that was not measured.
+    """
+    comparison = compare({arm.name: arm.run.summary(done) for arm in arms})
+    run, effects, ranking = arms[-1].run, comparison["effects"], tables.ranked(comparison)
+    several = len(ranking) > 1
+    words = {arm: {test: verdict("A_avg", of["A_avg"]) for test, of in tests.items()} for arm, tests in effects.items()}
+    page.headline = sentence(ranking[0], run.method, run.data, words[ranking[0]])
+    if several and "better" in words[ranking[0]].values():
+        page.headline = f"The best of {len(ranking)} arms: {page.headline[0].lower()}{page.headline[1:]}"
+    elif several:
+        page.headline = f"None of {len(ranking)} arms helps {run.method} on {run.data} by a significant difference."
     page.findings = tables.answer(comparison)
-    if len(done) < len(both[0].run.seeds):
-        page.findings.append(f"so far, from {counted(len(done), 'seed')} that both arms have finished")
+    if len(done) < len(arms[0].run.seeds):
+        page.findings.append(f"so far, from {counted(len(done), 'seed')} that all arms have finished")
+    tests, averages = (
+        list(effects[ranking[0]]),
+        {arm: {test: of["A_avg"] for test, of in effects[arm].items()} for arm in ranking},
+    )
     rows: list[Row] = [
-        [test, effect["diff"], *(effect["ci95"] or (None, None)), effect["p_holm"], words[test], len(done)]
-        for test, effect in averages.items()
+        [test, arm, effect["diff"], *(effect["ci95"] or (None, None)), effect["p_holm"], words[arm][test], len(done)]
+        for test in tests
+        for arm in ranking
+        for effect in [averages[arm][test]]
     ]
-    note = f"The difference in average accuracy of {counted(len(done), 'paired seed')}"
+    corrected = f"the number of {'arms times ' * several}test sets"
+    note = f"The difference to the plain arm in average accuracy, of {counted(len(done), 'paired seed')}"
     note += (
-        " and its 95% interval; filled where p < 0.05, corrected for the number of test sets."
+        f", and its 95% interval; filled where p < 0.05, corrected for {corrected}."
         if len(done) > 1
         else "; one seed has no interval."
     )
+    edges = [edge for row in rows for edge in row[2:5] if edge is not None]
+    drawn = (
+        [
+            Chart(
+                f"Effect of every arm on {test}",
+                charts.effects(ranking, "arm", test, (min(edges), max(edges)), test=test),
+            )
+            for test in tests
+        ]
+        if several and edges
+        else [Chart(page.headline, charts.effects(tests))]
+    )
     page.answer = Section(
         "answer",
-        "The effect of debiasing",
+        "The effect of every arm" if several else "The effect of debiasing",
         note,
-        ["test", "diff", "low", "high", "p", "verdict", "seeds"],
+        ["test", "arm", "diff", "low", "high", "p", "verdict", "seeds"],
         rows,
-        [Chart(page.headline, charts.effects(list(effects)))],
+        drawn,
+        min(len(drawn), MOST_ACROSS),
     )
-    plain, debiased = comparison["arms"].values()
-    page.tables = [
-        Table(
-            "All figures",
-            ["test set", "figure", *(arm.name for arm in both), "difference", "95% interval", "p", "p (Holm)", ""],
+    page.tables = [all_figures(comparison, ranking), *([cost_table(costs)] if costs else [])]
+
+
+def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:
+    """Return every figure of every arm beside the plain one, the arms in this order."""
+    plain_name, plain = next(iter(comparison["arms"].items()))
+    return Table(
+        "All figures",
+        ["test set", "figure", "arm", plain_name, "with it", "difference", "95% interval", "p", "p (Holm)", ""],
+        [
             [
-                [
-                    test,
-                    tables.NAMES.get(figure, figure),
-                    tables.mean_error(plain["tests"][test][figure]),
-                    tables.mean_error(debiased["tests"][test][figure]),
-                    *tables.effect_cells(effect),
-                    verdict(figure, effect),
-                ]
-                for test, by_figure in effects.items()
-                for figure, effect in by_figure.items()
-            ],
-        )
-    ]
+                test,
+                tables.NAMES.get(figure, figure),
+                arm,
+                tables.mean_error(plain["tests"][test][figure]),
+                tables.mean_error(comparison["arms"][arm]["tests"][test][figure]),
+                *tables.effect_cells(effect),
+                verdict(figure, effect),
+            ]
+            for test, figures in comparison["effects"][ranking[0]].items()
+            for figure in figures
+            for arm in ranking
+            for effect in [comparison["effects"][arm][test][figure]]
+        ],
+        FIGURES_NOTE,
+    )
+
+
+def cost_table(costs: dict[str, Any]) -> Table:
+    """Return what a training step of each arm costs."""
+    return Table("Cost of a step", tables.COST_COLUMNS, tables.cost_rows(costs), f"{tables.COST}.")
 
 
 def sentence(debias: str, method: str, data: str, words: dict[str, str]) -> str:

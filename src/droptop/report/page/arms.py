@@ -61,8 +61,8 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """Return the arm's debiasing, which names it."""
-        return self.run.debias
+        """Return the arm's name."""
+        return self.run.name
 
     @property
     def done(self) -> list[int]:

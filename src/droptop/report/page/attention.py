@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from droptop.report.page.charts import colour_of
 from droptop.runs.records import Maps
 
 MOST_BYTES = 700_000  # of all maps on a page
@@ -44,6 +45,7 @@ def attention_data(arms: dict[str, Maps], notes: list[str]) -> dict[str, Any] | 
         "arms": [
             {
                 "name": arm,
+                "colour": colour_of(arm, list(arms)),
                 "cells": list(quantised(by_step[steps[0]].attention[:shown]).shape[1:]),
                 "grid": list(by_step[steps[0]].attention.shape[1:]),
                 "attention": [encoded(quantised(by_step[step].attention[:shown])) for step in steps],

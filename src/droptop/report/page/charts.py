@@ -11,6 +11,7 @@ from typing import Any
 import altair as alt
 
 ROWS = alt.NamedData("rows")
+COLOURS = tuple(f"var(--{name})" for name in ("debiased", "third", "fourth", "fifth", "sixth", "seventh"))
 STRIP = 22  # pixels per row, in a chart of rows
 
 
@@ -23,10 +24,10 @@ def panel(**values: Any) -> alt.Chart:
 
 
 def colour_of(arm: str, arms: Sequence[str] = ()) -> str:
-    """Return the colour of an arm; a study may have several debiased ones."""
+    """Return the colour of an arm among all arms, of which the plain one is "none"."""
     others = [name for name in arms if name != "none"]
     place = others.index(arm) if arm in others else 0
-    return "var(--plain)" if arm == "none" else ("var(--debiased)", "var(--third)", "var(--fourth)")[place % 3]
+    return "var(--plain)" if arm == "none" else COLOURS[place % len(COLOURS)]
 
 
 def arm_colour(arms: Sequence[str]) -> alt.Color:
@@ -36,11 +37,17 @@ def arm_colour(arms: Sequence[str]) -> alt.Color:
     )
 
 
-def effects(tests: list[str], label: str = "test", title: str = "", **values: Any) -> dict[str, Any]:
-    """Chart differences with their 95% intervals, a row per test set; the dot of a significant one is filled."""
-    base = panel(**values).encode(y=alt.Y(f"{label}:N", sort=tests, title=None, axis=alt.Axis(grid=False)))
+def effects(
+    names: list[str], label: str = "test", title: str = "", edges: tuple[float, float] | None = None, **values: Any
+) -> dict[str, Any]:
+    """Chart differences with their 95% intervals, a row per test set or arm; the dot of a significant one is filled.
+
+    `edges` are the lowest and highest values of panels that are to share a scale.
+    """
+    base = panel(**values).encode(y=alt.Y(f"{label}:N", sort=names, title=None, axis=alt.Axis(grid=False)))
+    scale = alt.Scale(domain=[min(edges[0], 0), max(edges[1], 0)], nice=True) if edges else alt.Undefined
     tooltip = [
-        alt.Tooltip(f"{label}:N", title="test set"),
+        alt.Tooltip(f"{label}:N", title="arm" if label == "arm" else "test set"),
         alt.Tooltip("diff:Q", format="+.2f"),
         alt.Tooltip("low:Q", format="+.2f"),
         alt.Tooltip("high:Q", format="+.2f"),
@@ -49,7 +56,12 @@ def effects(tests: list[str], label: str = "test", title: str = "", **values: An
     ]
     zero = alt.Chart(ROWS).mark_rule(color="var(--ink)", strokeDash=[3, 3]).encode(x=alt.datum(0))
     bar = base.mark_rule(strokeWidth=4, strokeCap="round", color="var(--debiased)", opacity=0.45).encode(
-        x=alt.X("low:Q", title="debiased minus plain, points of A_avg", axis=alt.Axis(format="+.2~f", tickCount=8)),
+        x=alt.X(
+            "low:Q",
+            title="minus plain, points of A_avg",
+            scale=scale,
+            axis=alt.Axis(format="+.2~f", tickCount=4 if edges else 8),
+        ),
         x2="high:Q",
     )
     fill = alt.condition(
@@ -58,7 +70,7 @@ def effects(tests: list[str], label: str = "test", title: str = "", **values: An
     dot = base.mark_point(size=90, filled=True, stroke="var(--debiased)", strokeWidth=2, opacity=1).encode(
         x="diff:Q", fill=fill, tooltip=tooltip
     )
-    return finished(alt.layer(zero, bar, dot), 1.6 * STRIP * len(tests), title)
+    return finished(alt.layer(zero, bar, dot), 1.6 * STRIP * len(names), title)
 
 
 def accuracies(tests: list[str]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Table(NamedTuple):
     title: str
     columns: list[str]
     rows: list[list[str]]
+    note: str
 
 
 @dataclass

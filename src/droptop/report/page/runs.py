@@ -7,7 +7,7 @@ from droptop.report.page.answer import describe_comparison, describe_run
 from droptop.report.page.arms import Arm, read_arm
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Page
-from droptop.runs.folder import Request
+from droptop.runs.folder import Request, read_costs
 
 PARTS = (
     sections.accuracy,
@@ -22,37 +22,37 @@ PARTS = (
 
 def page_of_runs(request: Request, again: str, config_text: str, environment: dict[str, Any]) -> Page:
     """Return the page of a run or a comparison, with what is measured so far."""
-    both = [read_arm(arm) for arm in request.arms]
-    run = both[-1].run
+    arms = [read_arm(arm) for arm in request.arms]
+    run = arms[-1].run
     kind = "run" if request.command == "run" else "comparison"
     page = Page(kind, f"{run.method} on {run.data}", "", [], again, config_text, environment)
-    page.progress = progress(both)
-    done = [seed for seed in run.seeds if all(seed in arm.done for arm in both)]
+    page.progress = progress(arms)
+    done = [seed for seed in run.seeds if all(seed in arm.done for arm in arms)]
     if not done:
         page.headline = f"{run.method} on {run.data} has not come to a result yet."
     elif request.command == "run":
-        describe_run(page, both[0], done)
+        describe_run(page, arms[0], done)
     else:
-        describe_comparison(page, both, done)
+        describe_comparison(page, arms, done, read_costs(request.out))
     page.notes += [
         f"Curves over steps lack {arm.name} seed {number}, whose metrics.jsonl is damaged or gone."
-        for arm in both
+        for arm in arms
         for number, seed in arm.seeds.items()
         if seed.result and not seed.lines
     ]
-    page.sections = [section for part in PARTS if (section := part(both, page.notes)) is not None]
-    page.attention = attention_data({arm.name: arm.maps for arm in both if arm.maps is not None}, page.notes)
+    page.sections = [section for part in PARTS if (section := part(arms, page.notes)) is not None]
+    page.attention = attention_data({arm.name: arm.maps for arm in arms if arm.maps is not None}, page.notes)
     return page
 
 
-def progress(both: list[Arm]) -> str:
+def progress(arms: list[Arm]) -> str:
     """Return how far it is; empty once all seeds are done."""
-    done, total = sum(len(arm.done) for arm in both), sum(len(arm.run.seeds) for arm in both)
+    done, total = sum(len(arm.done) for arm in arms), sum(len(arm.run.seeds) for arm in arms)
     if done == total:
         return ""
     begun = [
         f"{arm.name} seed {number} is at step {seed.lines[-1]['step']}, in task {seed.lines[-1]['task'] + 1}"
-        for arm in both
+        for arm in arms
         for number, seed in arm.seeds.items()
         if seed.result is None and seed.lines
     ]

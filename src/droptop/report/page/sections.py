@@ -38,37 +38,38 @@ def evenly(count: int, most: int) -> list[int]:
     return sorted({int(place) for place in np.linspace(0, count - 1, min(most, count)).round()})
 
 
-def tests_of(both: list[Arm]) -> list[str]:
+def tests_of(arms: list[Arm]) -> list[str]:
     """Return the test sets, in the stream's order."""
-    return next((arm.tests for arm in both if arm.tests), [])
+    return next((arm.tests for arm in arms if arm.tests), [])
 
 
-def columns_of(both: list[Arm]) -> int:
+def columns_of(arms: list[Arm]) -> int:
     """Return how many panels stand side by side: one per test set, where there are few."""
-    return min(max(len(tests_of(both)), 2), MOST_ACROSS)
+    return min(max(len(tests_of(arms)), 2), MOST_ACROSS)
 
 
-def panels(both: list[Arm]) -> list[tuple[Arm, str]]:
+def panels(arms: list[Arm]) -> list[tuple[Arm, str]]:
     """Return every arm and test set in the order of their panels.
 
-    Each arm has a row of panels or, where there are many test sets, each test set has both arms side by side.
+    Each arm has a row of panels or, where there are many test sets, each test set has all arms side by side.
     """
-    tests = tests_of(both)
+    tests = tests_of(arms)
     if len(tests) <= MOST_ACROSS:
-        return [(arm, test) for arm in both for test in tests]
-    return [(arm, test) for test in tests for arm in both]
+        return [(arm, test) for arm in arms for test in tests]
+    return [(arm, test) for test in tests for arm in arms]
 
 
-def key_of(both: list[Arm]) -> dict[str, str]:
+def key_of(arms: list[Arm]) -> dict[str, str]:
     """Return the colour of every arm."""
-    return {arm.name: charts.colour_of(arm.name) for arm in both}
+    names = [arm.name for arm in arms]
+    return {name: charts.colour_of(name, names) for name in names}
 
 
-def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
+def accuracy(arms: list[Arm], notes: list[str]) -> Section | None:
     """Return the accuracy after each task."""
     rows: list[Row] = []
-    for test in tests_of(both):
-        for arm in both:
+    for test in tests_of(arms):
+        for arm in arms:
             curves = [seed.curve(test) for seed in arm.seeds.values() if seed.tests]
             for task in range(max(map(len, curves), default=0)):
                 rows.append([test, arm.name, task + 1, *spread(curve[task] for curve in curves if task < len(curve))])
@@ -79,9 +80,9 @@ def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
     drawn = [
         Chart(
             f"Accuracy on {test} after each task",
-            charts.curves(test, [arm.name for arm in both], tasks, min(edges), max(edges)),
+            charts.curves(test, [arm.name for arm in arms], tasks, min(edges), max(edges)),
         )
-        for test in tests_of(both)
+        for test in tests_of(arms)
     ]
     return Section(
         "accuracy",
@@ -90,16 +91,16 @@ def accuracy(both: list[Arm], notes: list[str]) -> Section | None:
         SPREAD,
         rows,
         drawn,
-        columns_of(both),
-        key_of(both),
+        columns_of(arms),
+        key_of(arms),
     )
 
 
-def matrices(both: list[Arm], notes: list[str]) -> Section | None:
+def matrices(arms: list[Arm], notes: list[str]) -> Section | None:
     """Return the accuracy after each task on each task so far."""
     rows: list[Row] = []
     drawn = []
-    for arm, test in panels(both):
+    for arm, test in panels(arms):
         known = [seed.matrix(test) for seed in arm.seeds.values() if seed.tests and seed.tasks]
         after = max(map(len, known), default=0)
         kept = evenly(after, MOST_TASKS)
@@ -124,18 +125,18 @@ def matrices(both: list[Arm], notes: list[str]) -> Section | None:
             ["test", "arm", "after", "on", "percent"],
             rows,
             drawn,
-            columns_of(both),
+            columns_of(arms),
         )
         if rows
         else None
     )
 
 
-def confusions(both: list[Arm], notes: list[str]) -> Section | None:
+def confusions(arms: list[Arm], notes: list[str]) -> Section | None:
     """Return what is taken for what after the last task that all seeds have finished: classes or, of many, tasks."""
     rows: list[Row] = []
     drawn = []
-    for arm, test in panels(both):
+    for arm, test in panels(arms):
         last = [seed.confusion[-1] for seed in arm.seeds.values() if seed.confusion]
         last = [confusion for confusion in last if confusion.task == min(other.task for other in last)]
         if not last:
@@ -161,7 +162,7 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
                 charts.confusion_matrix(arm.name, test, [names[place] for place in tested]),
             )
         )
-    classes = max((len(seed.classes) for arm in both for seed in arm.seeds.values()), default=0)
+    classes = max((len(seed.classes) for arm in arms for seed in arm.seeds.values()), default=0)
     if classes > MOST_CONFUSED:
         notes.append(
             "Confusion is shown between tasks, since there are many classes."
@@ -177,7 +178,7 @@ def confusions(both: list[Arm], notes: list[str]) -> Section | None:
             ["test", "arm", "true", "predicted", "count", "percent"],
             rows,
             drawn,
-            columns_of(both),
+            columns_of(arms),
         )
         if rows
         else None
@@ -189,11 +190,11 @@ def by_task(counts: np.ndarray, tasks: list[list[int]]) -> np.ndarray:
     return np.array([[counts[np.ix_(true, predicted)].sum() for predicted in tasks] for true in tasks])
 
 
-def forgotten(both: list[Arm], notes: list[str]) -> Section | None:
+def forgotten(arms: list[Arm], notes: list[str]) -> Section | None:
     """Return how much is forgotten of each task at the end."""
     rows: list[Row] = []
-    for test in tests_of(both):
-        for arm in both:
+    for test in tests_of(arms):
+        for arm in arms:
             known = [seed.matrix(test) for seed in arm.seeds.values() if seed.result and len(seed.tasks) > 1]
             tasks = min(map(len, known), default=1)
             for task in range(tasks - 1):
@@ -204,9 +205,9 @@ def forgotten(both: list[Arm], notes: list[str]) -> Section | None:
     drawn = [
         Chart(
             f"Points forgotten on each task of {test}",
-            charts.forgetting(test, [arm.name for arm in both], min(edges), max(edges)),
+            charts.forgetting(test, [arm.name for arm in arms], min(edges), max(edges)),
         )
-        for test in tests_of(both)
+        for test in tests_of(arms)
     ]
     return Section(
         "forgetting",
@@ -216,8 +217,8 @@ def forgotten(both: list[Arm], notes: list[str]) -> Section | None:
         SPREAD,
         rows,
         drawn,
-        columns_of(both),
-        key_of(both),
+        columns_of(arms),
+        key_of(arms),
     )
 
 
@@ -228,13 +229,14 @@ def lost(matrix: list[list[float | None]], task: int) -> float | None:
     return None if last is None or not best else max(best) - last
 
 
-def intensities(both: list[Arm], notes: list[str]) -> Section | None:
-    """Return kappa' over the training of the first seed of the debiased arm."""
-    arm = both[-1]
-    run = arm.run
-    seed = next((seed for seed in arm.seeds.values() if seed.tasks and seed.lines), None)
-    if seed is None or not run.adapts:
+def intensities(arms: list[Arm], notes: list[str]) -> Section | None:
+    """Return kappa' over the training of the first seed of the first arm that adapts it."""
+    arm = next((arm for arm in arms if arm.run.adapts), None)
+    seeds = arm.seeds.values() if arm else ()
+    seed = next((seed for seed in seeds if seed.tasks and seed.lines), None)
+    if arm is None or seed is None:
         return None
+    run = arm.run
     curves = kappa_series(run.start, run.per_class, seed.classes, seed.tasks, seed.lines)
     most = max(2, MOST_STRIPS // max(len(curves), 1))
     if any(len(steps) - 1 > most for steps, _ in curves.values()):
@@ -252,8 +254,8 @@ def intensities(both: list[Arm], notes: list[str]) -> Section | None:
     return Section(
         "kappa",
         "How much is dropped",
-        f"kappa', the percentage of a class's map that is dropped by attention (at most {run.gamma:g}), of one seed; "
-        "a triangle where the method decided to raise or lower it.",
+        f"kappa', the percentage of a class's map that is dropped by attention (at most {run.gamma:g}), of one seed of "
+        f"{arm.name}; a triangle where the method decided to raise or lower it.",
         ["class", "step", "until", "kappa", "decision"],
         rows,
         [Chart(about, charts.kappa(names, lowest, run.gamma, decided))],
@@ -265,12 +267,17 @@ def thinned(steps: np.ndarray, values: np.ndarray) -> Iterable[tuple[int, float]
     return ((int(steps[place]), round(float(values[place]), 3)) for place in evenly(len(steps), MOST_POINTS))
 
 
-def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
-    """Return which share of the dropped cells lies on the shortcut, over training, and which would by chance."""
-    begun = list(both[-1].seeds.values())
-    chosen = [seed for seed in begun if seed.result] or begun  # the mean ends where the shortest seed does
-    seeds = [seed.lines for seed in chosen if any("dropped" in line for line in seed.lines)]
-    if not seeds:
+def dropped_on_shortcut(arms: list[Arm], notes: list[str]) -> Section | None:
+    """Return which share of the dropped cells lies on the shortcut, over training, and which would by chance.
+
+    Of the first arm that drops any.
+    """
+    for arm in arms:
+        begun = list(arm.seeds.values())
+        chosen = [seed for seed in begun if seed.result] or begun  # the mean ends where the shortest seed does
+        if seeds := [seed.lines for seed in chosen if any("dropped" in line for line in seed.lines)]:
+            break
+    else:
         return None
     series = {"dropped cells on the shortcut": "share", "by chance": "chance"}
     rows: list[Row] = [
@@ -280,22 +287,22 @@ def dropped_on_shortcut(both: list[Arm], notes: list[str]) -> Section | None:
     return Section(
         "shortcut",
         "Is it the shortcut that is dropped?",
-        "Share of the cells dropped in training that lie on the shortcut, against cells chosen at random; mean over "
-        f"{counted(len(seeds), 'seed')} and {WINDOW} steps.",
+        f"Share of the cells dropped by {arm.name} in training that lie on the shortcut, against cells chosen at "
+        f"random; mean over {counted(len(seeds), 'seed')} and {WINDOW} steps.",
         ["series", "step", "percent"],
         rows,
         [Chart("Share of dropped cells on the shortcut over training", chart)],
     )
 
 
-def attended(both: list[Arm], notes: list[str]) -> Section | None:
+def attended(arms: list[Arm], notes: list[str]) -> Section | None:
     """Return which share of the most attended cells lies on the shortcut, over training, per arm."""
     rows: list[Row] = []
     colours = {}
-    for arm in both:
+    for arm in arms:
         if arm.maps is not None and (points := attention_on_shortcut(arm.maps)):
             rows += [[arm.name, *point] for point in points]
-            colours[arm.name] = charts.colour_of(arm.name)
+            colours[arm.name] = key_of(arms)[arm.name]
             chance = 100 * float(arm.maps.shortcut.mean()) if arm.maps.shortcut is not None else 0.0
     if not rows:
         return None

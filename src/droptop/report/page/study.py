@@ -5,7 +5,7 @@ from typing import Any
 
 from droptop.report import tables
 from droptop.report.page import charts
-from droptop.report.page.answer import counted
+from droptop.report.page.answer import FIGURES_NOTE, counted
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import verdict
@@ -43,6 +43,7 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
             "All figures",
             [*BY, "test set", "figure", "n", "mean", "to none", "95% interval", "p", "p (Holm)"],
             [cells_of(row) for row in rows[:MOST_ROWS]],
+            FIGURES_NOTE,
         )
     ]
     return page
