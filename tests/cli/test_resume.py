@@ -103,7 +103,7 @@ def test_environment_json_has_every_commit(comparison, tmp_path):
     run, path = tmp_path / "run", tmp_path / "run/environment.json"
     shutil.copytree(comparison[0] / "droptop", run)
     before = json.loads(path.read_text())
-    config = load(run)[1]
+    config = load(run)
     notes = []
 
     def went_on(commit, unfinished):

@@ -10,7 +10,7 @@ from torch import nn
 
 import droptop
 from droptop import DropTop
-from droptop.debias.attach import configured
+from droptop.debias.attach_options import chosen
 from droptop.memory import Rows
 from droptop.nets import untracked
 from droptop.rng import generator
@@ -22,7 +22,7 @@ from toys import toy_learner
 
 def by_hand(model, stem, trunk, options):
     """Logits of a model in two parts, with the layer between them; `trunk` gives the last map and the logits."""
-    layer = DropTop(configured(options), CLASSES, generator(0, "debias"))
+    layer = DropTop(chosen("droptop", options)[0].config, CLASSES, generator(0, "debias"))
     first, back = stem(X)
     with torch.no_grad(), untracked(model):
         last, _ = trunk(back(first))
@@ -124,7 +124,7 @@ def test_labels_nest_and_survive_errors():
     model, layer = attached(gamma=30.0)
     kappa = layer.kappa
     kappa.copy_(torch.tensor([0.0, 30.0, 0.0, 30.0]))
-    layer.debias.intensity.candidates.copy_(kappa.expand(2, -1))
+    layer.droptop.intensity.candidates.copy_(kappa.expand(2, -1))
     low, high = torch.zeros_like(Y), torch.ones_like(Y)
 
     def top(labels):

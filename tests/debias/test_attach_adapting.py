@@ -22,7 +22,7 @@ def test_the_probe_records_what_the_learners_records():
     learner.probe()
     assert [layer.adjust(images, rows["y"]) for _ in range(2)] == [False, True]
     for name, value in learner.debias.droptop.intensity.state_dict().items():
-        torch.testing.assert_close(layer.debias.intensity.state_dict()[name], value, equal_nan=True)
+        torch.testing.assert_close(layer.droptop.intensity.state_dict()[name], value, equal_nan=True)
 
 
 def test_adjusting_leaves_every_module_in_its_mode():
@@ -53,7 +53,7 @@ def test_a_probe_takes_as_many_samples_as_asked_and_an_empty_memory_none():
     layer.adjust(X, Y)
     layer.adjust(X[:0], Y[:0])
     assert seen == [3]
-    assert layer.debias.intensity.loss.isnan().all()
+    assert layer.droptop.intensity.loss.isnan().all()
 
 
 def test_a_restored_state_goes_on_to_the_same_bits():

@@ -101,7 +101,7 @@ def test_the_plugin_gives_what_attach_gives():
     assert all(torch.equal(a, b) for a, b in zip(weights(strategy), weights(ours)))
     for name, value in layer.state_dict().items():
         torch.testing.assert_close(plugin.layer.state_dict()[name], value, equal_nan=True)
-    assert plugin.layer.debias.intensity.loss[0, :2].isfinite().all()  # of classes that the memory holds
+    assert plugin.layer.droptop.intensity.loss[0, :2].isfinite().all()  # of classes that the memory holds
 
 
 def test_gamma_zero_is_no_plugin():
@@ -171,7 +171,7 @@ def test_avalanches_strategies_run_the_plugin():
     plain, nothing, something = final(), final(DropTopPlugin("maxpool", "layer4", CLASSES, gamma=0.0)), final(plugin)
     assert all(torch.equal(a, b) for a, b in zip(weights(plain), weights(nothing)))
     assert not all(torch.equal(a, b) for a, b in zip(weights(plain), weights(something)))
-    loss = plugin.layer.debias.intensity.loss[0]
+    loss = plugin.layer.droptop.intensity.loss[0]
     assert loss[:2].isfinite().all()
     assert loss[2:].isnan().all()
     assert plugin.layer.steps == 8

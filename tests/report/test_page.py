@@ -47,7 +47,7 @@ def results(comparison):
 def test_options_edited_after_the_run_are_told_of(comparison, tmp_path):
     out = tmp_path / "edited"
     shutil.copytree(comparison, out)
-    record_environment(out, load(out)[1])
+    record_environment(out, load(out))
     assert not any("was changed" in note for note in describe(out, "again").notes)
     text = (out / "config.toml").read_text()
     (out / "config.toml").write_text(text.replace("lr = 0.05", "lr = 0.5"))

@@ -66,10 +66,10 @@ def test_options_that_older_runs_lack_are_filled_in(tmp_path):
         lines = (out / "config.toml").read_text().splitlines(keepends=True)
         names = tuple(f"{path.rpartition('.')[2]} = " for path in YOUNGER)
         (out / "config.toml").write_text("".join(line for line in lines if not line.startswith(names)))
-        assert read_request(out).options == configure("fashion", debias=debias).noted()
-        assert {path for path in read_request(out).options if path in YOUNGER} == lacking
+        assert read_request(out).arms[-1].options == configure("fashion", debias=debias).noted()
+        assert {path for path in read_request(out).arms[-1].options if path in YOUNGER} == lacking
     out = write_request(tmp_path / "held", hold_out=20.0)
-    assert read_request(out).options["stream.hold_out"] == 20.0
+    assert read_request(out).arms[-1].options["stream.hold_out"] == 20.0
 
 
 def test_a_method_that_is_a_file_goes_by_its_name(tmp_path):

@@ -1,4 +1,4 @@
-"""The debiasing layer in any model, by the names of two of its submodules; the loop stays yours.
+"""Debiasers in any model, by the names of two of its submodules; the loop stays yours.
 
     layer = droptop.attach(model, first="maxpool", last="layer4", classes=10, gamma=5.0)
     for x, y in batches:                         # stream and memory samples, joined
@@ -6,6 +6,9 @@
             loss = F.cross_entropy(model(x), y)  # debiased; without labels or in eval mode the model is as it was
         loss.backward(); ...
         layer.adjust(memory_x, memory_y)         # every p-th call: is it better to drop more, or less?
+
+DropTop is the default; `debias="droptop+mixstyle"` takes others beside it or in its place. Two more calls in the loop are
+for members that act elsewhere: `x = layer.images(x)` before x is normalised, `loss = layer.penalised(loss, logits, y)`.
 
 `first` is the submodule whose output is the first map: the end of the stem, after its norm and activation (`maxpool` of
 a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage.
@@ -26,12 +29,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from droptop.debias import DropTop, DropTopConfig, Trace, check_last_map
-from droptop.errors import BadBatch, BadRequest, meant, require
+from droptop.debias import DropTop, Family, Trace, View, check_last_map
+from droptop.debias.attach_options import chosen
+from droptop.errors import BadBatch, BadRequest, require
 from droptop.nets.backbone import evaluating
 from droptop.nets.hooks import Hook, MapHooks
 from droptop.nets.map_layout import MapLayout
-from droptop.options import flatten, replaced
 from droptop.rng import generator
 
 CHUNK = 250  # memory samples per forward pass of the probe
@@ -42,6 +45,7 @@ def attach(
     first: str,
     last: str,
     classes: int,
+    debias: str = "droptop",
     *,
     seed: int = 0,
     classify: Callable[[Tensor], Tensor] | None = None,
@@ -49,42 +53,32 @@ def attach(
     channels_last: bool | None = None,
     **options: Any,
 ) -> "Attached":
-    """Put the debiasing layer behind the submodule `first`.
+    """Put debiasers behind the submodule `first`.
 
     Args:
         model: Any model, compiled or not.
         first: Name of the submodule that gives the first map.
         last: Name of the submodule that gives the last map.
         classes: Number of classes.
+        debias: The debiasers, as `--debias` names them; all but `rsc`, which looks at logits ahead of the model.
         seed: Decides the random draws of the layer.
         classify: Gives the logits of memory samples, where `model(x)` gives something else.
         grid: Rows and columns of the tokens, where these are not a square.
         channels_last: Whether maps are (B, h, w, c), where their shape does not tell.
-        **options: Settings of `DropTopConfig` and `IntensityConfig`, such as gamma=5.0 or period=3.
+        **options: Settings of the debiasers, such as gamma=5.0 or period=3; `**{"mixstyle.share": 0.5}` where two have
+            one of that name.
 
     Returns:
         The layer, which works inside of `with layer.labels(y)`.
 
     Raises:
-        BadRequest: If there is no such submodule or option, or the model has a layer already.
+        BadRequest: If there is no such submodule, debiaser or option, or the model has a layer already.
     """
-    return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), configured(options))
-
-
-def configured(options: dict[str, Any]) -> DropTopConfig:
-    """Return the settings that flat options name (`gamma=5.0, period=3`); raise BadRequest for those that cannot be."""
-    paths = {path.rpartition(".")[2]: path for path in flatten(DropTopConfig())}
-    for name in options.keys() - paths.keys():
-        raise BadRequest(f"attach has no option {name}{meant(name, paths)}")
-    config: DropTopConfig = replaced(DropTopConfig(), {paths[name]: value for name, value in options.items()})
-    config.check_kappa_0(DropTopConfig())
-    require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
-    require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
-    return config
+    return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), debias, options)
 
 
 class Attached:
-    """The debiasing layer in a model of the user's: what `attach` returns."""
+    """Debiasers in a model of the user's: what `attach` returns."""
 
     def __init__(
         self,
@@ -95,26 +89,29 @@ class Attached:
         seed: int,
         classify: Callable[[Tensor], Tensor] | None,
         layout: MapLayout,
-        config: DropTopConfig,
+        debias: str,
+        options: dict[str, Any],
     ) -> None:
         if not isinstance(model, nn.Module):
             raise BadRequest(f"attach takes an nn.Module, not {type(model).__name__}")
         require(classes >= 1, "classes", "a number from 1", classes)
         self.model, self.classes, self.seed, self.classify = model, classes, seed, classify
+        self.name, self.options = debias, options
         inner = unwrapped(model)
         if any(isinstance(hook, Hook) and hook.function is not None for hook in inner._forward_hooks.values()):
             raise BadRequest(f"this {type(inner).__name__} has a debiasing layer already: remove() it first")
         self.map_hooks = MapHooks(inner, first, last, layout)
         self.device = device_of(inner)
-        self.debias = DropTop(config, classes, generator(seed, "debias", device=self.device)).to(self.device)
+        self.debias = Family(chosen(debias, options), classes, generator(seed, "debias", device=self.device))
         self.steps = 0  # counted by `tick`
         self.waiting: Tensor | None = None  # a generator state for a device that the model has not been moved to yet
         self.checked = False  # was the size of the last map checked?
         self.hooks = self.map_hooks.install()
 
     def __repr__(self) -> str:
-        config, where = self.debias.config, " and ".join(map(repr, self.map_hooks.names.values()))
-        return f"Attached({where} of {type(self.map_hooks.model).__name__}, gamma={config.gamma}, drop={config.drop})"
+        where = " and ".join(map(repr, self.map_hooks.names.values()))
+        settings = "".join(f", {name}={value}" for name, value in self.options.items())
+        return f"Attached({where} of {type(self.map_hooks.model).__name__}, {self.name}{settings})"
 
     def remove(self) -> None:
         """Take the layer out of the model, which is then as it was before `attach`."""
@@ -122,7 +119,39 @@ class Attached:
             hook.remove()
         self.hooks = []
 
-    # -- Dropping ------------------------------------------------------------------------------------------------
+    # -- The three places ----------------------------------------------------------------------------------------
+
+    def images(self, x: Tensor) -> Tensor:
+        """Change training images as the debiasers that act on images do; as they are where none does.
+
+        Args:
+            x: Images (B, channels, h, w), floating point from 0 to 1: augmented, not yet normalised.
+
+        Returns:
+            The changed images.
+
+        Raises:
+            BadBatch: If these are no such images.
+        """
+        if not isinstance(x, Tensor) or x.dim() != 4 or not x.is_floating_point():
+            what = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+            raise BadBatch(f"images must be floating point from 0 to 1 (batch, channels, height, width), not {what}")
+        self.follow()
+        return self.debias.images(x.to(self.device))
+
+    def penalised(self, loss: Tensor, logits: Tensor, y: Tensor) -> Tensor:
+        """Return the loss with what the debiasers add to it; as it is where none does.
+
+        Args:
+            loss: What your loop minimises.
+            logits: What the model gave in training (B, classes).
+            y: The classes of the samples (B), integers.
+
+        Returns:
+            The loss to minimise.
+        """
+        self.check(y)
+        return self.debias.penalised(loss, logits, y.to(logits.device, torch.int64))
 
     @contextmanager
     def labels(self, y: Tensor) -> Iterator[None]:
@@ -139,7 +168,7 @@ class Attached:
         self.check(y)
         self.follow()
         y = y.to(self.device, torch.int64)
-        with self.map_hooks.changing(lambda first, last: self.masked(first, last, y), self.debias.attention_pass):
+        with self.map_hooks.changing(lambda first, last: self.changed(first, last, y), self.debias.attention_pass):
             yield
 
     def check(self, y: Tensor) -> None:
@@ -151,28 +180,36 @@ class Attached:
         if y.device.type == "cpu" and len(y) and not (y.min() >= 0 and y.max() < self.classes):
             raise BadBatch(f"labels must lie in 0 to {self.classes - 1}, not {y.min()} to {y.max()}")
 
-    def masked(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
-        """Return the first map with its drop mask applied; raise BadBatch if it has not one sample per label."""
+    def changed(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
+        """Return the first map as the debiasers change it; raise BadBatch if it has not one sample per label."""
         if len(first) != len(y):
             raise BadBatch(
                 f"{self.map_hooks.names['first']!r} gives maps of {len(first)} samples, but there are {len(y)} labels"
             )
-        if self.debias.attention_pass and not self.checked:
-            check_last_map(self.debias.config, last().shape[2:].numel(), "let last name an earlier submodule")
+        droptop = self.debias.droptop
+        if droptop is not None and droptop.attention_pass and not self.checked:
+            check_last_map(droptop.config, last().shape[2:].numel(), "let last name an earlier submodule")
             self.checked = True
-        return self.debias(first, last, labels=y)
+        return self.debias.first_map(first, View(last, None), y)
+
+    @property
+    def droptop(self) -> DropTop:
+        """Return DropTop; raise BadRequest where it is not among the debiasers."""
+        if self.debias.droptop is None:
+            raise BadRequest(f"this layer debiases by {self.name}, which has no intensities and no masks")
+        return self.debias.droptop
 
     @property
     def trace(self) -> Trace:
         """Return attention and mask (B, h, w) of the last batch that was debiased."""
-        return self.debias.last
+        return self.droptop.last
 
     # -- Adapting ------------------------------------------------------------------------------------------------
 
     @property
     def kappa(self) -> Tensor:
         """Return the intensity of every class, in percent of the first map."""
-        return self.debias.intensity.kappa
+        return self.droptop.intensity.kappa
 
     def adjust(self, x: Tensor, y: Tensor) -> bool:
         """Count a step and, if it is the last of a period, adapt the intensities by the loss on the memory.
@@ -199,7 +236,7 @@ class Attached:
             Whether `probe` is due now.
         """
         self.steps += 1
-        return self.debias.adapts and self.steps % self.debias.config.intensity.period == 0
+        return self.debias.adapts and self.steps % self.droptop.config.intensity.period == 0
 
     def probe(self, x: Tensor, y: Tensor) -> None:
         """End a period: record the loss of every class on memory samples, unmasked, in eval mode.
@@ -210,7 +247,7 @@ class Attached:
         """
         self.check_memory(x, y)
         self.follow()
-        intensity, classify = self.debias.intensity, self.classify or self.map_hooks.model
+        intensity, classify = self.droptop.intensity, self.classify or self.map_hooks.model
         if 0 < intensity.config.probe < len(y):
             keys = torch.rand(len(y), generator=self.debias.generator, device=self.device)
             rows = keys.topk(intensity.config.probe).indices
@@ -234,8 +271,8 @@ class Attached:
         """Move to the device of the model. A generator cannot move: a new one of the same seed takes its place."""
         device = device_of(self.map_hooks.model)
         if device != self.device:
-            self.device, self.debias = device, self.debias.to(device)
-            self.debias.generator = generator(self.seed, "debias", device=device)
+            self.device = device
+            self.debias.move(generator(self.seed, "debias", device=device))
             self.draw_from(self.waiting)
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -261,6 +298,7 @@ class Attached:
             BadRequest: If the state is that of a layer with other settings.
         """
         current = self.state_dict()
+        state = {of_this_version(name): value for name, value in state.items()}
         names = current.keys() - {"generator"}  # the length of whose state differs from device to device
         shapes = [name for name in names if name in state and current[name].shape != state[name].shape]
         if wrong := sorted(current.keys() ^ state.keys()) or shapes:
@@ -289,7 +327,8 @@ class Attached:
             self.seed,
             self.classify,
             self.map_hooks.layout,
-            self.debias.config,
+            self.name,
+            self.options,
             bool(self.hooks),
             dict(self.state_dict()),
         )
@@ -302,6 +341,11 @@ def _rebuilt(*args: Any) -> Attached:
     if not installed:
         layer.remove()
     return layer
+
+
+def of_this_version(name: str) -> str:
+    """Return the name that a tensor has now: before 0.3, DropTop was the only debiaser and had none of its own."""
+    return f"droptop.{name}" if name.startswith("intensity.") else name
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

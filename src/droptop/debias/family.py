@@ -22,7 +22,14 @@ class Family:
     """Hold the debiasers of a learner, by name; none where nothing is debiased."""
 
     def __init__(self, chosen: Sequence[Chosen], classes: int, generator: torch.Generator) -> None:
-        self.members = {name_of(kind): kind(config, classes, generator).to(generator.device) for kind, config in chosen}
+        self.members = {name_of(kind): kind(config, classes, generator) for kind, config in chosen}
+        self.move(generator)
+
+    def move(self, generator: torch.Generator) -> None:
+        """Move to the device of a generator, from which all members draw from now on."""
+        self.generator = generator
+        for member in self.members.values():
+            member.to(generator.device).generator = generator
 
     def act_on(self, place: str) -> list[Debiaser]:
         """Return the members that act in a place: images, first_map or penalty."""
