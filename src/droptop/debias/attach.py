@@ -7,8 +7,8 @@
         loss.backward(); ...
         layer.adjust(memory_x, memory_y)         # every p-th call: is it better to drop more, or less?
 
-DropTop is the default; `debias="droptop+mixstyle"` takes others beside it or in its place. Two more calls in the loop are
-for members that act elsewhere: `x = layer.images(x)` before x is normalised, `loss = layer.penalised(loss, logits, y)`.
+DropTop is the default; `debias="droptop+mixstyle"` takes others beside it or in its place. Members that act elsewhere
+take two more calls: `x = layer.images(x)` before x is normalised, `loss = layer.penalised(loss, logits, y)`.
 
 `first` is the submodule whose output is the first map: the end of the stem, after its norm and activation (`maxpool` of
 a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage.
