@@ -27,8 +27,8 @@ def attention(learner: droptop.Learner, stream: droptop.Stream) -> None:
     with torch.no_grad(), untracked(learner.model):
         first = learner.model.stem(learner.normalise(samples.x))
         last = last_map(learner.model, first)
-        learner.debias(first, lambda: last, samples.y)
-    fused, mask = learner.debias.last
+        learner.debias.droptop(first, lambda: last, samples.y)
+    fused, mask = learner.debias.droptop.last
     chosen = (0, 16, 32)
     figure, axes = plt.subplots(len(chosen), 5, figsize=(8, 4.9))
     titles = ("image", "first map", "last map", "attention", "dropped")
@@ -75,7 +75,7 @@ def main() -> None:
     kappas = []
     for x, y, task, _ in stream:
         frequent.observe(x, y, task)
-        kappas.append(frequent.debias.intensity.kappa.tolist())
+        kappas.append(frequent.debias.droptop.intensity.kappa.tolist())
     with plt.rc_context(STYLE):
         attention(learner, stream)
         intensity(kappas, stream)

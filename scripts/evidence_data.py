@@ -49,11 +49,16 @@ def read_file(name: str) -> list[Row]:
 
 
 def compared(comparison: dict[str, Any]) -> list[Row]:
-    """Return rows of what `droptop compare` wrote: per test set and figure, both arms and their difference."""
+    """Return rows of what `droptop compare` wrote: per arm, test set and figure, all arms and the arm's difference."""
+    effects = comparison["effects"]
+    if not effects.keys() <= comparison["arms"].keys():  # before 0.3 there were two arms, and effects by test set
+        effects = {list(comparison["arms"])[1]: effects}
     rows = []
-    for test, figures in comparison["effects"].items():
-        for figure, effect in figures.items():
+    for changed, tests in effects.items():
+        for test, figure in ((test, figure) for test, figures in tests.items() for figure in figures):
+            effect = tests[test][figure]
             row = {
+                "arm": changed,
                 "test": test,
                 "figure": figure,
                 "difference diff": effect["diff"],
