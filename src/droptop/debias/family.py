@@ -61,6 +61,11 @@ class Family:
             loss = loss + member.penalty(logits, labels)
         return loss
 
+    def step_state(self) -> list[Tensor]:
+        """Return the state that a training step may change: all but DropTop's, which changes in probes alone."""
+        members = [member for member in self.members.values() if not isinstance(member, DropTop)]
+        return [value for member in members for value in member.state_dict().values()]
+
     def state_dict(self) -> dict[str, Tensor]:
         """Return the tensors of every member, by its name."""
         return {
