@@ -75,7 +75,9 @@ def options(method: str) -> str:
     }
     others = {kind.__name__: (name, kind.config_type()) for name, kind in MEMBERS.items() if name != "droptop"}
     tables = [options_table(title, section) for title, section in sections.items()]
-    return "\n\n".join([*tables, *(options_table(title, section, f"{name}.") for title, (name, section) in others.items())])
+    return "\n\n".join(
+        [*tables, *(options_table(title, section, f"{name}.") for title, (name, section) in others.items())]
+    )
 
 
 def options_table(title: str, section: Any, prefix: str = "") -> str:

@@ -40,7 +40,7 @@ class Family:
 
     @property
     def attention_pass(self) -> AttentionNorm | None:
-        """Return what BatchNorm normalises by in the attention pass; None where no member looks at the last map."""
+        """Return what BatchNorm normalises by in the attention pass; None unless DropTop looks at the last map."""
         return None if self.droptop is None else self.droptop.attention_pass
 
     def images(self, x: Tensor) -> Tensor:
