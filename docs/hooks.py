@@ -2,7 +2,7 @@
 
     [FILE](../FILE "include")     a Markdown file of the repository, its title left out and its links mended
     [FILE](../FILE "code")        a Python file of the repository, as a block; tests run these files
-    <!-- options: METHOD -->      every option of a method on the default stream, from the dataclasses
+    <!-- options: METHOD -->      every option of a method on the default stream and of debiasers, from the dataclasses
     <!-- usage -->                what `droptop --help` prints
 
 Where the pages are not built, as on GitHub, the first two are links to the files.
@@ -62,6 +62,7 @@ def code(name: str) -> str:
 def options(method: str) -> str:
     """Return a table per section of the configuration: flag, default, help."""
     from droptop import configure
+    from droptop.debias import MEMBERS
 
     config = configure("fashion-sticker", method, **({"weights": "random"} if method in ("l2p", "dualprompt") else {}))
     sections = {
@@ -72,17 +73,23 @@ def options(method: str) -> str:
         "Debiasing": config.droptop,
         "Intensity": config.droptop.intensity,
     }
-    tables = []
-    for title, section in sections.items():
-        about = docstrings(type(section))
-        values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
-        rows = [
-            f"| `--{name.replace('_', '-')}` | {shown(value)} | {about[name]} |"
-            for name, value in values.items()
-            if not dataclasses.is_dataclass(value)
-        ]
-        tables.append(f"### {title}\n\n| option | default here | |\n|---|---|---|\n" + "\n".join(rows))
-    return "\n\n".join(tables)
+    others = {kind.__name__: (name, kind.config_type()) for name, kind in MEMBERS.items() if name != "droptop"}
+    tables = [options_table(title, section) for title, section in sections.items()]
+    return "\n\n".join(
+        [*tables, *(options_table(title, section, f"{name}.") for title, (name, section) in others.items())]
+    )
+
+
+def options_table(title: str, section: Any, prefix: str = "") -> str:
+    """Return a table of a section's options, whose flags begin with a prefix."""
+    about = docstrings(type(section))
+    values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+    rows = [
+        f"| `--{prefix}{name.replace('_', '-')}` | {shown(value)} | {about[name]} |"
+        for name, value in values.items()
+        if not dataclasses.is_dataclass(value)
+    ]
+    return f"### {title}\n\n| option | default here | |\n|---|---|---|\n" + "\n".join(rows)
 
 
 def docstrings(kind: type) -> dict[str, str]:

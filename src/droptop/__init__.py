@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.api import compare, resume, run
-    from droptop.debias import DropTop, DropTopConfig, drop_mask, fuse
+    from droptop.debias import Debiaser, DropTop, DropTopConfig, drop_mask, fuse
     from droptop.debias.attach import Attached, attach
     from droptop.errors import BadBatch, BadCheckpoint, BadRequest, Diverged, DroptopError
     from droptop.learner import Learner, LearnerConfig
@@ -28,7 +28,7 @@ __version__ = "0.2.0"
 
 _HOMES = {  # the names that each module has
     "api": ("compare", "resume", "run"),
-    "debias": ("DropTop", "DropTopConfig", "drop_mask", "fuse"),
+    "debias": ("Debiaser", "DropTop", "DropTopConfig", "drop_mask", "fuse"),
     "debias.attach": ("Attached", "attach"),
     "errors": ("BadBatch", "BadCheckpoint", "BadRequest", "Diverged", "DroptopError"),
     "learner": ("Learner", "LearnerConfig"),
@@ -52,6 +52,7 @@ __all__ = [
     "BadCheckpoint",
     "BadRequest",
     "Batch",
+    "Debiaser",
     "Diverged",
     "DropTop",
     "DropTopConfig",

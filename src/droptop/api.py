@@ -58,22 +58,22 @@ def compare(
     out: str | Path,
     **options: Any,
 ) -> dict[str, Any]:
-    """Train a method with and without debiasing on the same seeds.
+    """Train a method without debiasing and with it, in one arm or several, on the same seeds.
 
     Args:
         data: The name of a stream.
         method: The name of a learner, or a Python file that defines one.
-        debias: What an arm is debiased with, by name, or several names, an arm each; by default DropTop. The plain arm
+        debias: What to debias with, by name or file, by default DropTop; a list has an arm for each. The plain arm
             comes by itself.
-        arms: Options of single arms by the arms' names, such as `{"slow": {"lr": 0.01}}`; they take the place of a list
-            of names, and are debiased as `debias` says, or not at all.
-        equal_cost: Whether to add, for every arm that costs more than the plain one, a plain arm that replays more and
-            so costs the same.
+        arms: Options of arms by the arms' names, in place of a list: `{"slow": {"lr": 0.01}}`. An arm without an option
+            `debias` is debiased as `debias` says, or not at all.
+        equal_cost: Whether to add, for every arm that costs more than the plain one, a plain arm that costs the same,
+            by more replay.
         out: The folder of the comparison; each arm has a run folder in it.
-        options: Any option of the command line, such as `seeds=3, gamma=5`; those of all arms that have them.
+        options: Any option of the command line, such as `seeds=3, gamma=5`; it holds for every arm that has it.
 
     Returns:
-        What stands in `compare.json`: all arms, and per arm and test set what it changes.
+        What stands in `compare.json`: the arms, and what each changes beside the plain one, by test set.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.

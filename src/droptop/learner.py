@@ -57,7 +57,7 @@ class LearnerConfig:
     average: bool = False
     """Predict by averaged weights instead of the last ones."""
     average_decay: float = 0.99
-    """Decay of the average per step, once a ninth of the steps so far are more than 1 / (1 - decay)."""
+    """Share of the average that a step keeps; less at first, when it spans the latest ninth of the steps."""
 
     def __post_init__(self) -> None:
         require(0 < self.lr < float("inf"), "lr", "a learning rate above 0", self.lr)
@@ -270,7 +270,7 @@ class Learner:
 
         With one iteration these exclude weights and optimiser, which `update` then leaves alone.
         """
-        tensors = [*self.statistics, *learner_state.method_tensors(self).values()]
+        tensors = [*self.statistics, *self.debias.step_state(), *learner_state.method_tensors(self).values()]
         if self.config.iterations == 1:
             return tensors
         moments = [value for of_weight in self.optimizer.state.values() for value in of_weight.values()]

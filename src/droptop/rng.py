@@ -1,7 +1,7 @@
 """Randomness has an owner: one generator per purpose, seeded by (seed, purpose).
 
-The two arms of a comparison then draw the same weights, stream, memory and augmentations although only one of them
-also draws for its masks. Nothing here or elsewhere moves torch's global generator.
+Arms that differ in debiasing then draw the same weights, stream, memory and augmentations, although debiasers draw
+too. Nothing here or elsewhere moves torch's global generator.
 """
 
 import hashlib

@@ -27,7 +27,7 @@ class LoadedOptions:
 
     run: Run
     arm: str | None = None
-    """Arm of a comparison, by its name; by default the first one that is debiased."""
+    """Arm of a comparison, by its name; by default the one after the plain arm."""
     seed: int | None = None
     """Seed; by default the first."""
     weights: str | None = None

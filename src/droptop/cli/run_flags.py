@@ -15,16 +15,22 @@ from typing import Annotated, Any, NamedTuple
 from tyro.conf import arg
 
 from droptop.cli.arguments import read
-from droptop.debias import KNOWN
+from droptop.debias import MEMBERS
 from droptop.errors import BadRequest, require, typed
 from droptop.methods import METHODS
 from droptop.options import NO_DEBIAS, SECTIONS, flag_of, flatten
+from droptop.recipes import RECIPES
 from droptop.runs.config import Config, resolve, settings_of
 from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
 from droptop.runs.plan import Plan, plan_of
 from droptop.streams import known_names
 from droptop.system.toml_files import leaves, read_tables
+
+CONFIG_HELP = {
+    "run": "TOML file of options; the command line wins over it.",
+    "compare": "TOML file of options, which the command line wins over, and of arms, each a table [arms.NAME].",
+}
 
 
 class Asked(NamedTuple):
@@ -137,10 +143,10 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
     members = vars(base.members)
     where: list[Any] = [
         ("out", Annotated[Path, arg(help="Folder for the results, new or empty.")]),
-        ("config", Annotated[Path | None, arg(help="TOML file of options; the command line wins over it.")], None),
+        ("config", Annotated[Path | None, arg(help=CONFIG_HELP[command])], None),
     ]
     if command == "compare":
-        about = "Add a plain arm per arm that costs more, which replays more and so costs the same."
+        about = "For every arm that costs more than the plain one, add a plain arm that costs the same, by more replay."
         where.append(("equal_cost", Annotated[bool, arg(help=about)], False))
     request_type = dataclasses.make_dataclass(
         "Request",
@@ -155,7 +161,8 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
         ],
     )
     streams = "\n".join(f"  {name:30} {about}" for name, about in known_names().items())
-    known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(KNOWN)}"
+    known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(MEMBERS)}"
+    known += f"\n  recipes of these: {', '.join(RECIPES)}"
     parsed: Any = read(request_type, tokens, f"droptop {command}", known)
     values = {name: getattr(parsed, name) for name in sections}
     config = Config(**values, members=settings_of({name: getattr(parsed, name) for name in members}))

@@ -11,7 +11,7 @@ decouple.py     punish large logits
 colour.py       jitter of colours
 randconv.py     random filters
 rsc.py          mute what the gradient points at
-attach.py       members in any model and any training loop
+attach.py       DropTop in any model and any training loop
 
 `MEMBERS` has them by name, `recipes.py` has names that stand for members with options; `members_of` reads both.
 """
@@ -35,8 +35,6 @@ from droptop.system import user_files
 MEMBERS: dict[str, type[Debiaser]] = {
     name_of(kind): kind for kind in (DropTop, MixStyle, Decouple, Colour, RandConv, RSC)
 }
-
-
 KNOWN = (*MEMBERS, *RECIPES)
 
 

@@ -39,19 +39,22 @@ class Debiaser(nn.Module):
     """
 
     config_type: ClassVar[type[Any]] = NoSettings  # a frozen dataclass, whose fields are its options
-    needs_logits: ClassVar[bool] = False  # does it look at logits from `first_map`? Not to be had in a user's own model
+    needs_logits: ClassVar[bool] = (
+        False  # does `first_map` ask `view.logits`? A user's own model, without it, is refused
+    )
 
     def __init__(self, config: Any, classes: int, generator: torch.Generator) -> None:
         super().__init__()
         self.config, self.generator = config, generator
 
     def images(self, x: Tensor) -> Tensor:
-        """Return changed training images: augmented ones (B, c, h, w), float, from 0 to 1 where they were bytes."""
+        """Return changed training images (B, c, h, w); of augmented ones, from 0 to 1 where they were bytes."""
         return x
 
     def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
         """Return a changed first map (B, c, h, w) of stream and memory samples with these labels (B).
 
+        `view` gives what the net would make of the map.
         `direction` is 0 or 1 for the two models of `--reference`, which DropTop alone has; None otherwise.
         """
         return first

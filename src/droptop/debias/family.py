@@ -47,7 +47,7 @@ class Family:
 
     @property
     def attention_pass(self) -> AttentionNorm | None:
-        """Return what BatchNorm normalises by in the attention pass; None where no member looks at the last map."""
+        """Return what BatchNorm normalises by in the attention pass; None unless DropTop looks at the last map."""
         return None if self.droptop is None else self.droptop.attention_pass
 
     def images(self, x: Tensor) -> Tensor:
@@ -67,6 +67,11 @@ class Family:
         for member in self.act_on("penalty"):
             loss = loss + member.penalty(logits, labels)
         return loss
+
+    def step_state(self) -> list[Tensor]:
+        """Return the state that a training step may change: all but DropTop's, which changes in probes alone."""
+        members = [member for member in self.members.values() if not isinstance(member, DropTop)]
+        return [value for member in members for value in member.state_dict().values()]
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the tensors of every member, by its name."""

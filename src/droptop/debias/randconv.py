@@ -25,7 +25,7 @@ class RandConvConfig:
     kernel: int = 3
     """Height and width of the filters, an odd number of pixels."""
     mix: bool = True
-    """Mix an image with its filtered self, or replace it."""
+    """Mix an image with its filtered self instead of replacing it."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, "randconv.share", "a share from 0 to 1", self.share)

@@ -36,7 +36,7 @@ def estimate(values: Iterable[float | None]) -> Estimate:
 
 
 class Effect(TypedDict):
-    """Hold debiased minus plain, with interval and p-value of a paired t-test; None where there are too few values."""
+    """Hold an arm minus the plain one, with interval and p-value of a paired t-test; None of too few values."""
 
     diff: float | None
     ci95: list[float] | None

@@ -1,4 +1,4 @@
-"""The configuration of a run: every option of stream, net, learner and debiasing layer; in Python, TOML, and as flags.
+"""The configuration of a run: every option of stream, net, learner and debiasers; in Python, TOML, and as flags.
 
 An option is named by its path, or by any end of the path that is not ambiguous: `alpha`, `intensity.alpha` and
 `droptop.intensity.alpha` are the same. A stream's preset wins over a method's, and what the user sets wins over both.
@@ -37,7 +37,8 @@ class RunOptions:
     method: str = "er"
     """Name of the learner, or a Python file that defines one."""
     debias: str = "droptop"
-    """Debiasing: a name, a Python file that defines a debiaser, several joined by + (droptop+mixstyle), or none."""
+    """Debiasing: none, a name, a Python file that defines a debiaser, or several joined by + (droptop+mixstyle); to
+    compare, also several of these separated by commas, an arm each."""
     seeds: int = 5
     """Number of seeds."""
     first_seed: int = 0
@@ -110,7 +111,7 @@ class RunOptions:
         return Path(self.method).name
 
     def check_machine(self) -> None:
-        """Raise BadRequest if this machine lacks the method's file, the GPU, the weights or the root folder.
+        """Raise BadRequest if this machine lacks a user's file, the GPU, the weights or the root folder.
 
         No part of making a configuration: one can be read anywhere.
         """
@@ -245,7 +246,7 @@ def configure(
     Args:
         data: Name of the stream.
         method: Name of the learner, or a Python file that defines one.
-        debias: Name of the debiasing, or "none".
+        debias: What to debias with: names or Python files, joined by +, or "none".
         stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
         **options: Options by name or path, such as `alpha` or `intensity.alpha`.
 

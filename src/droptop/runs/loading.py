@@ -1,12 +1,12 @@
 """Load a trained learner from its run folder, without the data it was trained on.
 
-    learner = droptop.load_learner("runs/first")                 # a comparison: its first debiased arm, first seed
+    learner = droptop.load_learner("runs/first")                 # a comparison: the arm after the plain one, first seed
     learner = droptop.load_learner("runs/first", arm="none", seed=3)
     learner.predict(images)                                      # uint8 N, c, h, w -> logits
 
 A run folder can be copied to another machine. `seed-K/spec.json` has what a learner must know of its images; the
 checkpoint and config.toml have the rest. Two things are outside of the folder: the frozen weights of a prompt learner,
-and the file of a user's own method.
+and the files of a user's own method and debiasers.
 """
 
 import re
@@ -58,7 +58,7 @@ def load_learner(
 
     Args:
         run: Folder of a run, a comparison, or one seed.
-        arm: Arm of a comparison; the first debiased one by default.
+        arm: Arm of a comparison, by its name; the one after the plain arm by default.
         seed: Seed; the first one by default.
         device: Device to load it on. On another kind than the run's its generators begin anew.
         weights: A prompt learner's frozen weights, where they have moved since its run.
