@@ -1,5 +1,6 @@
 """What the contracts do not see: the probe, and streams of one's own."""
 
+import dataclasses
 import math
 
 import pytest
@@ -21,7 +22,7 @@ from droptop import (
 from droptop.errors import Diverged
 from droptop.methods import METHODS
 
-from toys import differences, feed, toy_batches, toy_learner
+from toys import SMALL_VIT, differences, feed, toy_batches, toy_learner
 
 
 @pytest.mark.parametrize("per", ["class", "common"])
@@ -79,6 +80,26 @@ def test_make_learner_refuses_other_things_than_streams():
             Spec(shape, classes)
     with pytest.raises(BadRequest, match="a learner is made for a stream"):
         make_learner("er", "fashion")
+
+
+@pytest.mark.parametrize("method", ["er", "l2p"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_images_of_any_type_are_normalised_alike(method, dtype):
+    """As bytes are: by the spec or, in a ViT, by its own mean and std."""
+    spec = Spec((3, 16, 16), tuple("abcd"), mean=(0.1, 0.2, 0.3), std=0.25)
+    of_bytes = toy_learner(method, spec=spec)
+    of_floats = toy_learner(method, spec=dataclasses.replace(spec, dtype=dtype))
+    for x, y, task in toy_batches(3):
+        x = torch.where(x < 128, 0, 255).to(torch.uint8)  # exact in every type
+        assert of_floats.observe((x / 255).to(dtype), y, task) == of_bytes.observe(x, y, task)
+    assert torch.equal(of_floats.predict((x / 255).to(dtype)), of_bytes.predict(x))
+    assert of_floats.memory.rows["x"].dtype == dtype
+
+
+def test_a_vit_normalises_float_images_as_its_weights_know_them():
+    spec = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32, mean=0.1, std=0.3)
+    learner = make_learner("l2p", spec, **SMALL_VIT, pixel_mean=0.4, pixel_std=0.2)
+    torch.testing.assert_close(learner.normalise(torch.ones(1, 3, 16, 16)), torch.full((1, 3, 16, 16), (1 - 0.4) / 0.2))
 
 
 class Running(Learner):

@@ -448,8 +448,8 @@ class Learner:
 
 
 def unit_range(x: Tensor) -> Tensor:
-    """Return images of bytes as floating point from 0 to 1; others as they are."""
-    return x.float() / 255 if x.dtype == torch.uint8 else x
+    """Return images in float32, those of bytes on a scale from 0 to 1."""
+    return x.float() / 255 if x.dtype == torch.uint8 else x.float()
 
 
 def ahead(model: Backbone, first: Tensor, *given: Any) -> Tensor:
