@@ -21,8 +21,9 @@ from droptop import (
 )
 from droptop.errors import Diverged
 from droptop.methods import METHODS
+from droptop.nets import NetConfig
 
-from toys import SMALL_VIT, differences, feed, toy_batches, toy_learner
+from toys import SMALL_VIT, differences, feed, snapshot, toy_batches, toy_learner
 
 
 @pytest.mark.parametrize("per", ["class", "common"])
@@ -100,6 +101,46 @@ def test_a_vit_normalises_float_images_as_its_weights_know_them():
     spec = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32, mean=0.1, std=0.3)
     learner = make_learner("l2p", spec, **SMALL_VIT, pixel_mean=0.4, pixel_std=0.2)
     torch.testing.assert_close(learner.normalise(torch.ones(1, 3, 16, 16)), torch.full((1, 3, 16, 16), (1 - 0.4) / 0.2))
+
+
+@pytest.mark.parametrize("replay_forward", ["joint", "separate"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("debias", ["none", "droptop"])
+@pytest.mark.filterwarnings("ignore:the last map is 1 x 1")
+def test_one_image_is_refused_where_batchnorm_cannot_take_it(method, debias, replay_forward):
+    """And only there: where torch itself raises, some way into the step."""
+    net = {"stem": "7x7/2-pool"} if METHODS[method].net_type is NetConfig else {}
+    learner, unchecked = (toy_learner(method, debias, **net, replay_forward=replay_forward) for _ in range(2))
+    unchecked.check_rows = lambda rows: None
+    for one in (learner, unchecked):
+        feed(one, toy_batches(3))
+    x, y, task = toy_batches(1, size=1)[0]
+    refusal = ""
+    try:
+        unchecked.observe(x, y, task)
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert "Expected more than 1 value per channel" in refusal
+        before = snapshot(learner)
+        with pytest.raises(BadBatch, match="a batch must hold 2 images or more: in this net BatchNorm gets one value"):
+            learner.observe(x, y, task)
+        assert not differences(before, snapshot(learner))
+        assert method in ("mir", "finetune", "joint") or replay_forward == "separate"
+        assert learner.observe(*toy_batches(1, size=2)[0]).isfinite()
+    else:
+        assert learner.observe(x, y, task).isfinite()
+
+
+@pytest.mark.filterwarnings("ignore:the last map is 1 x 1")
+def test_a_memory_batch_of_one_is_refused_where_batchnorm_cannot_take_it():
+    coarse = {"stem": "7x7/2-pool", "memory_batch": 1}
+    for method, options in (("er", {"replay_forward": "separate"}), ("mir", {"candidates": 1})):
+        with pytest.raises(BadRequest, match=r"--memory-batch takes 2 samples or more in this net, .*, not 1"):
+            toy_learner(method, **coarse, **options)
+        toy_learner(method, **coarse | {"stem": "3x3"}, **options)
+    for method, options in (("er", {}), ("mir", {}), ("derpp", {"replay_forward": "separate"}), ("finetune", {})):
+        assert feed(toy_learner(method, **coarse, **options), toy_batches(3)).finite
 
 
 class Running(Learner):

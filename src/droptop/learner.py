@@ -21,9 +21,19 @@ from torch import Tensor, nn
 from droptop import learner_checks, learner_state
 from droptop.average import Average
 from droptop.debias import Chosen, Family, Trace, View, check_last_map
-from droptop.errors import BadRequest, Diverged, require, wrong
+from droptop.errors import BadBatch, BadRequest, Diverged, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
-from droptop.nets import Adapted, Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map, untracked
+from droptop.nets import (
+    Adapted,
+    Backbone,
+    NetConfig,
+    ViTConfig,
+    evaluating,
+    flat_buffers,
+    last_map,
+    least_rows,
+    untracked,
+)
 from droptop.optim import SGD, Fused
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
@@ -98,6 +108,7 @@ class Learner:
     paper: ClassVar[dict[str, Any]] = {}  # options of the paper's appendix E for this method that differ from ours
     compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # the only number of tasks that makes sense for it, if there is one
+    memory_batches: ClassVar[int] = 1  # how many of `memory_batch` rows it replays per step
 
     def __init__(
         self,
@@ -136,6 +147,7 @@ class Learner:
         self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
         self.finite = torch.ones((), dtype=torch.bool, device=device)  # false from the first loss that is not finite
         self.clock = {"step": 0, "task": 0, "task_step": 0}  # the only state on the host: it decides when to probe
+        self.least_rows = least_rows(self.model, spec.shape)
         self.check_maps()
 
     # -- Algorithm 1 ---------------------------------------------------------------------------------------------
@@ -265,6 +277,11 @@ class Learner:
         """Return what is known of a stream batch, as columns that the memory can keep (`columns` describes those)."""
         return {"x": x, "y": y}
 
+    def passes(self, rows: int) -> list[int]:
+        """Return the rows of each forward pass that a step makes in training mode, for so many rows of the stream."""
+        replayed = self.memory_batches * self.config.memory_batch
+        return [rows + replayed] if self.config.replay_forward == "joint" else [rows, replayed]
+
     def guarded(self) -> list[Tensor]:
         """Return the tensors that `step` restores if the loss is not finite.
 
@@ -385,6 +402,15 @@ class Learner:
     def check(self, x: Tensor, y: Tensor) -> None:
         """Raise BadBatch if this learner cannot learn from a batch."""
         learner_checks.check_batch(self.spec, x, y)
+        self.check_rows(len(x))
+
+    def check_rows(self, rows: int) -> None:
+        """Raise BadBatch if a stream batch has too few rows for a training pass in this net."""
+        if min(self.passes(rows)) < self.least_rows:
+            raise BadBatch(
+                f"a batch must hold {self.least_rows} images or more: in this net BatchNorm gets one value per image "
+                "and channel, which alone it cannot normalise"
+            )
 
     def check_images(self, x: Tensor) -> None:
         """Raise BadBatch if images do not fit the spec."""
@@ -395,10 +421,16 @@ class Learner:
         require(self.tasks in (None, count), "tasks", f"{self.tasks} with this method", count)
 
     def check_maps(self) -> None:
-        """Raise BadRequest if a debiaser cannot work in this net; warn if it has nothing to work with.
+        """Raise BadRequest if a debiaser or BatchNorm cannot work in this net; warn if fusion has nothing to work with.
 
         A last map of one cell makes fusion do nothing, and cannot give the scores alone.
         """
+        require(
+            min(self.passes(self.least_rows)) >= self.least_rows,
+            "memory_batch",
+            "2 samples or more in this net, where BatchNorm gets one value per image and channel",
+            self.config.memory_batch,
+        )
         for name, member in self.debias.members.items():
             if member.needs_logits and isinstance(self.model, Adapted):
                 raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of one's own")

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from droptop.errors import BadRequest, require
 from droptop.nets import weights as origin
 from droptop.nets.adapted import Adapted, adapt
-from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, untracked
+from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, least_rows, untracked
 from droptop.nets.precision import Precision, compute_in
 from droptop.nets.resnet import ResNet18, Stem
 from droptop.nets.vit import ViT, ViTConfig, random_vit, vit_like
@@ -28,6 +28,7 @@ __all__ = [
     "evaluating",
     "flat_buffers",
     "last_map",
+    "least_rows",
     "load_weights",
     "untracked",
 ]
