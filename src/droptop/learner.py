@@ -257,10 +257,10 @@ class Learner:
         """
         assert self.debias.droptop is not None
         intensity = self.debias.droptop.intensity
+        slots, filled = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
         if intensity.config.probe:
-            slots, filled = self.memory.draw(intensity.config.probe, self.random["debias"])
-        else:
-            slots, filled = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
+            slots = intensity.probed(filled, self.random["debias"])
+            filled = filled[slots]
         rows, losses = self.memory.read(slots), []
         for model in self.replicas:
             with evaluating(model):

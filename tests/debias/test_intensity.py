@@ -1,3 +1,5 @@
+import collections
+import itertools
 import math
 
 import numpy as np
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from droptop.debias import Intensity, IntensityConfig, group_losses, pooled_t
+from droptop.debias.intensity import random_keys
 
 
 @given(st.integers(0, 10**6), st.integers(2, 20), st.floats(-2, 2))
@@ -28,6 +31,34 @@ def test_group_losses_by_hand():
     means = group_losses(losses, torch.tensor([0, 0, 2, 2]), torch.tensor([True, True, True, False]), 4)
     assert means[[0, 2]].tolist() == [2.0, 5.0]
     assert means[[1, 3]].isnan().all()
+
+
+def test_a_probe_draws_any_set_of_the_samples_held_as_often():
+    """Three of six rows that hold a sample, of ten: 20 sets, whose counts a chi-squared test compares."""
+    intensity, random = Intensity(IntensityConfig(probe=3), 1, 5, 5), torch.Generator().manual_seed(0)
+    held = torch.zeros(10, dtype=torch.bool)
+    held[[0, 1, 4, 5, 7, 9]] = True
+    counts = collections.Counter(frozenset(intensity.probed(held, random).tolist()) for _ in range(4000))
+    assert set(counts) == {frozenset(three) for three in itertools.combinations([0, 1, 4, 5, 7, 9], 3)}
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_a_probe_of_more_than_is_held_takes_these_first():
+    intensity, random = Intensity(IntensityConfig(probe=4), 1, 5, 5), torch.Generator().manual_seed(0)
+    held = torch.tensor([True, False, True, False, False])
+    rows = intensity.probed(held, random).tolist()
+    assert (set(rows[:2]), len(set(rows))) == ({0, 2}, 4)
+    assert sorted(intensity.probed(held[:3], random).tolist()) == [0, 1, 2]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 300), st.integers(0, 300))
+def test_the_key_of_a_row_and_the_next_draw_do_not_depend_on_the_number_of_rows(seed, rows, more):
+    one, other = (torch.Generator().manual_seed(seed) for _ in range(2))
+    few, many = random_keys(rows, one), random_keys(rows + more, other)
+    assert torch.equal(few, many[:rows])
+    assert torch.equal(one.get_state(), other.get_state())
+    assert len(set(many.tolist())) == rows + more
+    assert all(0 <= key < 2**32 for key in many.tolist())
 
 
 def slow_shifting(losses, kappa, gamma, config):

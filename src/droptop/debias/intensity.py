@@ -61,6 +61,19 @@ def group_losses(losses_N: Tensor, groups_N: Tensor, counted_N: Tensor, groups: 
     return sums / counts
 
 
+def random_keys(rows: int, generator: torch.Generator) -> Tensor:
+    """Return a random key from 0 to 2^32 - 1 per row, no two the same.
+
+    One number is drawn whatever the number of rows, and the key of a row depends on that number and the row alone. So a
+    memory with empty rows and one without them give the same keys, and leave the generator in the same state.
+    """
+    salt = torch.randint(2**32, (1,), generator=generator, device=generator.device)
+    keys = torch.arange(rows, device=generator.device) ^ salt
+    for _ in range(2):  # a hash of 32 bits; each step can be undone, so that different rows stay different
+        keys = ((keys >> 16) ^ keys) * 0x45D9F3B & 0xFFFFFFFF
+    return (keys >> 16) ^ keys
+
+
 def pooled_t(a_GL: Tensor, b_GL: Tensor) -> Tensor:
     """Compute Student's t for mean(a) > mean(b), as scipy's `ttest_ind(a, b, alternative="greater")` does."""
     length = a_GL.shape[-1]
@@ -104,6 +117,14 @@ class Intensity(nn.Module):
         down, up = self.candidates
         tried = torch.where(self.direction == 0, down, up) if direction is None else self.candidates[direction]
         return tried[self.group(labels_B)]
+
+    def probed(self, held_N: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw the rows of the memory that the loss is measured on: `probe` of those that hold a sample.
+
+        Where there are fewer, all of them come, and rows without a sample after them.
+        """
+        keys = torch.where(held_N, random_keys(len(held_N), generator), -1)
+        return keys.topk(min(self.config.probe, len(held_N))).indices
 
     def mean_losses(self, logits: Iterable[Tensor], labels: Iterable[Tensor], counted_N: Tensor) -> Tensor:
         """Return the mean loss of each group (G) over memory samples, whose logits and labels come in parts."""
