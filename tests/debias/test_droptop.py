@@ -2,10 +2,10 @@ import pytest
 import torch
 
 from droptop import BadRequest, DropTop, DropTopConfig
-from droptop.debias import IntensityConfig, fuse
+from droptop.debias import Intensity, IntensityConfig, fuse
 from droptop.rng import generator
 
-from toys import feed, toy_batches, toy_learner
+from toys import differences, feed, snapshot, toy_batches, toy_learner
 
 FIRST = torch.rand(200, 6, 16, 16, generator=torch.Generator().manual_seed(1)) + 0.1
 LAST = torch.rand(200, 9, 4, 4, generator=torch.Generator().manual_seed(2))
@@ -102,6 +102,26 @@ def test_reference_trains_one_model_a_direction():
     feed(learner, toy_batches(4))
     assert asked == [0, 1] * 4
     assert not torch.equal(learner.models["model"].fc.weight, learner.models["twin"].fc.weight)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"gamma": 0.0}, {"kappa_0": 0.0}, {"kappa_0": 0.0, "reference": True}, {"kappa_0": 0.0, "per": "common"}],
+)
+def test_an_intensity_of_zero_is_not_probed_since_nothing_would_come_of_it(options, monkeypatch):
+    """The oracle is the learner that probes all the same."""
+    batches, probes = toy_batches(10), []
+    monkeypatch.setattr(
+        Intensity, "record", lambda self, losses, record=Intensity.record: probes.append(record(self, losses))
+    )
+    without = feed(toy_learner(**options), batches)
+    assert not probes
+    monkeypatch.setattr(DropTop, "adapts", True)
+    probed = feed(toy_learner(**options), batches)
+    assert len(probes) == 10
+    told = [f"debias.droptop.intensity.{name}" for name in ("loss", "history", "entries", "direction")]
+    assert set(differences(snapshot(without), snapshot(probed))) <= set(told)
+    assert without.debias.droptop.intensity.candidates.eq(0).all()
 
 
 def test_reference_needs_an_adaptive_intensity():

@@ -114,8 +114,8 @@ class DropTop(Debiaser):
 
     @property
     def adapts(self) -> bool:
-        """Return whether intensities are adapted while training."""
-        return self.config.drop == "adaptive"
+        """Return whether intensities are adapted while training: one that starts at 0 stays there."""
+        return self.config.drop == "adaptive" and self.config.start > 0
 
     @property
     def attention_pass(self) -> AttentionNorm | None:
