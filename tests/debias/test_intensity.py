@@ -85,7 +85,7 @@ def slow_shifting(losses, kappa, gamma, config):
                 candidates = (
                     [clip(kappa * config.alpha), clip(kappa / config.alpha)]
                     if config.shift == "eq7"
-                    else [kappa, clip(kappa / config.alpha)]
+                    else [kappa if kappa < gamma else kappa * config.alpha, clip(kappa / config.alpha)]
                 )
             histories = ([], [])
         out.append((kappa, *candidates))
@@ -113,6 +113,7 @@ def test_shifting_against_a_slow_loop(shift, seed, trend, history, missing):
 def blocks(intensity, decrement, increment, count):
     """Feeds losses of which decrement blocks take off one amount and increment blocks another, with a little noise."""
     random, loss = np.random.default_rng(0), 100.0
+    intensity.loss.fill_(math.nan)  # what was before is not compared with
     intensity.record(torch.tensor([loss], dtype=torch.float64))
     for _ in range(count):
         loss -= (increment if intensity.direction else decrement) + random.normal(0, 1e-3)
@@ -133,6 +134,28 @@ def test_kappa_never_exceeds_gamma():
     assert intensity.kappa.item() == 5.0
     assert intensity.candidates.max() == 5.0
     assert Intensity(IntensityConfig(), 1, 8.0, 5.0).kappa.item() == 5.0
+
+
+@given(st.integers(0, 10**6), st.floats(0.5, 5), st.floats(0, 1))
+def test_algorithm_2_never_compares_an_intensity_with_itself(seed, kappa_0, rising):
+    """Wherever it goes, also along the ceiling."""
+    intensity = Intensity(IntensityConfig(history=2, significance=0.3, shift="algorithm2"), 1, kappa_0, 5.0)
+    random, loss = np.random.default_rng(seed), 100.0
+    for _ in range(40):
+        loss -= random.normal(0, 1) + (rising if intensity.direction else 0)
+        intensity.record(torch.tensor([loss], dtype=torch.float64))
+        down, up = intensity.candidates[:, 0].tolist()
+        assert down < up <= 5
+
+
+def test_algorithm_2_leaves_the_ceiling_when_less_is_better():
+    intensity = Intensity(IntensityConfig(shift="algorithm2", history=3), 1, 4.9, 5.0)
+    for _ in range(2):  # where more is still better it stays
+        blocks(intensity, 1.0, 2.0, 6)
+        assert (intensity.kappa.item(), intensity.candidates[:, 0].tolist()) == (5.0, [4.5, 5.0])
+    blocks(intensity, 2.0, 1.0, 6)
+    assert intensity.kappa.item() == 4.5
+    assert intensity.candidates[:, 0].tolist() == pytest.approx([4.05, 4.5])
 
 
 def test_no_variance_and_no_difference_decides_nothing():

@@ -36,7 +36,8 @@ class IntensityConfig:
     significance: float = 0.05
     """p-value at or below which a direction counts as better."""
     shift: Literal["eq7", "algorithm2"] = "eq7"
-    """Candidates after a decision: on both sides of the new kappa (Eq. 7), or from it onwards (Algorithm 2)."""
+    """Candidates after a decision: on both sides of the new kappa (Eq. 7), or from it onwards (Algorithm 2), but at
+    gamma, where onwards there is nothing, as in Eq. 7."""
     p_counter: Literal["global", "task"] = "global"
     """Count the steps of a period over the whole stream, or anew in each task."""
     probe: int = 0
@@ -162,11 +163,13 @@ class Intensity(nn.Module):
             self.candidates.copy_(self.around(self.kappa))
         else:
             onwards_down, onwards_up = down * self.config.alpha, (up / self.config.alpha).clamp(max=self.gamma)
+            # At gamma there is no onwards: both candidates would be gamma, and chance alone would choose between them.
+            kept_apart = torch.where(up < self.gamma, up, up * self.config.alpha)
             self.candidates.copy_(
                 torch.where(
                     decrease,
                     torch.stack([onwards_down, down]),
-                    torch.where(increase, torch.stack([up, onwards_up]), self.candidates),
+                    torch.where(increase, torch.stack([kept_apart, onwards_up]), self.candidates),
                 )
             )
         self.entries.masked_fill_(full, 0)
