@@ -98,6 +98,9 @@ def make_learner(
 ) -> Learner:
     """Return a learner by name: `make_learner("er", stream, debias="none", lr=0.1)`.
 
+    On a GPU it leaves torch's switches for TF32 as they are, since they hold for all models of the process: by
+    `torch.backends.cuda.matmul.allow_tf32` and `torch.backends.cudnn.allow_tf32` you choose between fp32 and tf32.
+
     Args:
         method: Name of the learner, or a Python file that defines one.
         stream: The stream it will learn, droptop's or your own; or a Spec, to learn without tasks.
