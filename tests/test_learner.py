@@ -52,6 +52,18 @@ def test_probe_limits_the_samples_of_the_probe():
     assert seen == [5]
 
 
+@pytest.mark.parametrize(("p_counter", "expected"), [("global", [3, 6, 9, 12, 15]), ("task", [3, 7, 10, 15])])
+def test_p_steps_are_counted_over_the_stream_or_anew_in_each_task(p_counter, expected):
+    """Tasks of 4, 6, 2 and 3 steps, the last of which is the first one again."""
+    learner, x, y = toy_learner(period=3, p_counter=p_counter), *toy_batches(1)[0][:2]
+    probed = []
+    learner.probe = lambda: probed.append(learner.clock["step"])
+    for task, steps in ((0, 4), (1, 6), (2, 2), (0, 3)):
+        for _ in range(steps):
+            learner.observe(x, y, task)
+    assert probed == expected
+
+
 def test_a_learner_learns_from_a_stream_made_by_hand():
     spec = Spec((3, 16, 16), ("cat", "dog"))
     y = torch.arange(64) % 2
