@@ -214,20 +214,26 @@ class Learner:
         joint = self.config.replay_forward == "joint" or len(images) == batch.stream
         sizes = [len(images)] if joint else [batch.stream, len(images) - batch.stream]
         outputs = []
-        for part, rows in zip(images.split(sizes), split_rows(batch.rows, sizes)):
-            outputs.append(self.logits(model, part, rows, self.debias, direction))
+        for part, rows, stream in zip(images.split(sizes), split_rows(batch.rows, sizes), (batch.stream, 0)):
+            outputs.append(self.logits(model, part, rows, self.debias, direction, stream))
             if self.debias.droptop is not None and model is self.model and len(outputs) == 1:  # the stream's part
                 self.trace = Trace(*(rows[: batch.stream] for rows in self.debias.droptop.last))
         return torch.cat(outputs)
 
     def logits(
-        self, model: Backbone, images: Tensor, rows: Rows, debias: Family | None = None, direction: int = 0
+        self,
+        model: Backbone,
+        images: Tensor,
+        rows: Rows,
+        debias: Family | None = None,
+        direction: int = 0,
+        stream: int | None = None,
     ) -> Tensor:
         """Run one forward pass, stem, debiasing, trunk, head; return the logits (rows, classes).
 
         Takes normalised images and what else is known of them: their labels where they are debiased. Without `debias`,
         as in prediction, the first map stays as it is. With two models, each trains on one direction: 0 decrement,
-        1 increment.
+        1 increment. The first `stream` rows are the stream's.
         """
         if debias is not None and not debias.act_on("first_map"):
             debias = None
@@ -237,7 +243,7 @@ class Learner:
                 return model(images)
 
             def change(first: Tensor, last: Callable[[], Tensor]) -> Tensor:
-                return debias.first_map(first, View(last, None), rows["y"], fixed)
+                return debias.first_map(first, View(last, None, stream), rows["y"], fixed)
 
             return model.changed(images, change, debias.attention_pass)
         first = model.stem(images)
@@ -246,6 +252,7 @@ class Learner:
             view = View(
                 last=lambda: last_map(model, first, *given, norm=debias.attention_pass or "batch"),
                 logits=lambda changed: ahead(model, changed, *given),
+                stream=stream,
             )
             changed = debias.first_map(first, view, rows["y"], fixed)  # DropTop: Eq. 4 to 6
         return model.head(model.trunk(first if debias is None else changed, *given))
