@@ -41,6 +41,6 @@ def print_kernels(method: str, arm: str) -> None:
 
 
 if __name__ == "__main__":
-    prepare("cuda", deterministic=False)
+    prepare("cuda", deterministic=False, precision="bf16")
     for name in sys.argv[1:] or ["er", "er+droptop", "mir", "gss"]:
         print_kernels(name.split("+")[0], "droptop" if "+" in name else "none")

@@ -93,7 +93,7 @@ def times(patches: tuple[Patch, ...], counts: list[int]) -> list[float]:
 
 if __name__ == "__main__":
     counts = [int(count) for count in sys.argv[1:]] or [1, 10]
-    prepare(DEVICE, deterministic=False)
+    prepare(DEVICE, deterministic=False, precision="bf16")
     print("ms per step and seed, with " + " and ".join(map(str, counts)) + " seeds at once")
     for name, patches in PARTS.items():
         print(f"{name:30s}" + "".join(f"{time:8.3f}" for time in times(patches, counts)), flush=True)

@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    prepare(device, deterministic=False)
+    prepare(device, deterministic=False, precision="bf16")
     shape, rate = SMALL if arguments.small else BASE, peak(device)
     print(f"one large bf16 product: {rate / 1e12:.0f} TFLOP/s")
     rows: list[dict[str, Any]] = []

@@ -1,5 +1,6 @@
 """What the contracts do not see: the probe, and streams of one's own."""
 
+import dataclasses
 import math
 
 import pytest
@@ -20,8 +21,9 @@ from droptop import (
 )
 from droptop.errors import Diverged
 from droptop.methods import METHODS
+from droptop.nets import NetConfig
 
-from toys import differences, feed, toy_batches, toy_learner
+from toys import SMALL_VIT, differences, feed, snapshot, toy_batches, toy_learner
 
 
 @pytest.mark.parametrize("per", ["class", "common"])
@@ -48,6 +50,18 @@ def test_probe_limits_the_samples_of_the_probe():
     learner.model.fc.register_forward_hook(lambda module, x, logits: seen.append(len(logits)))
     learner.probe()
     assert seen == [5]
+
+
+@pytest.mark.parametrize(("p_counter", "expected"), [("global", [3, 6, 9, 12, 15]), ("task", [3, 7, 10, 15])])
+def test_p_steps_are_counted_over_the_stream_or_anew_in_each_task(p_counter, expected):
+    """Tasks of 4, 6, 2 and 3 steps, the last of which is the first one again."""
+    learner, x, y = toy_learner(period=3, p_counter=p_counter), *toy_batches(1)[0][:2]
+    probed = []
+    learner.probe = lambda: probed.append(learner.clock["step"])
+    for task, steps in ((0, 4), (1, 6), (2, 2), (0, 3)):
+        for _ in range(steps):
+            learner.observe(x, y, task)
+    assert probed == expected
 
 
 def test_a_learner_learns_from_a_stream_made_by_hand():
@@ -79,6 +93,66 @@ def test_make_learner_refuses_other_things_than_streams():
             Spec(shape, classes)
     with pytest.raises(BadRequest, match="a learner is made for a stream"):
         make_learner("er", "fashion")
+
+
+@pytest.mark.parametrize("method", ["er", "l2p"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_images_of_any_type_are_normalised_alike(method, dtype):
+    """As bytes are: by the spec or, in a ViT, by its own mean and std."""
+    spec = Spec((3, 16, 16), tuple("abcd"), mean=(0.1, 0.2, 0.3), std=0.25)
+    of_bytes = toy_learner(method, spec=spec)
+    of_floats = toy_learner(method, spec=dataclasses.replace(spec, dtype=dtype))
+    for x, y, task in toy_batches(3):
+        x = torch.where(x < 128, 0, 255).to(torch.uint8)  # exact in every type
+        assert of_floats.observe((x / 255).to(dtype), y, task) == of_bytes.observe(x, y, task)
+    assert torch.equal(of_floats.predict((x / 255).to(dtype)), of_bytes.predict(x))
+    assert of_floats.memory.rows["x"].dtype == dtype
+
+
+def test_a_vit_normalises_float_images_as_its_weights_know_them():
+    spec = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32, mean=0.1, std=0.3)
+    learner = make_learner("l2p", spec, **SMALL_VIT, pixel_mean=0.4, pixel_std=0.2)
+    torch.testing.assert_close(learner.normalise(torch.ones(1, 3, 16, 16)), torch.full((1, 3, 16, 16), (1 - 0.4) / 0.2))
+
+
+@pytest.mark.parametrize("replay_forward", ["joint", "separate"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("debias", ["none", "droptop"])
+@pytest.mark.filterwarnings("ignore:the last map is 1 x 1")
+def test_one_image_is_refused_where_batchnorm_cannot_take_it(method, debias, replay_forward):
+    """And only there: where torch itself raises, some way into the step."""
+    net = {"stem": "7x7/2-pool"} if METHODS[method].net_type is NetConfig else {}
+    learner, unchecked = (toy_learner(method, debias, **net, replay_forward=replay_forward) for _ in range(2))
+    unchecked.check_rows = lambda rows: None
+    for one in (learner, unchecked):
+        feed(one, toy_batches(3))
+    x, y, task = toy_batches(1, size=1)[0]
+    refusal = ""
+    try:
+        unchecked.observe(x, y, task)
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert "Expected more than 1 value per channel" in refusal
+        before = snapshot(learner)
+        with pytest.raises(BadBatch, match="a batch must hold 2 images or more: in this net BatchNorm gets one value"):
+            learner.observe(x, y, task)
+        assert not differences(before, snapshot(learner))
+        assert method in ("mir", "finetune", "joint") or replay_forward == "separate"
+        assert learner.observe(*toy_batches(1, size=2)[0]).isfinite()
+    else:
+        assert learner.observe(x, y, task).isfinite()
+
+
+@pytest.mark.filterwarnings("ignore:the last map is 1 x 1")
+def test_a_memory_batch_of_one_is_refused_where_batchnorm_cannot_take_it():
+    coarse = {"stem": "7x7/2-pool", "memory_batch": 1}
+    for method, options in (("er", {"replay_forward": "separate"}), ("mir", {"candidates": 1})):
+        with pytest.raises(BadRequest, match=r"--memory-batch takes 2 samples or more in this net, .*, not 1"):
+            toy_learner(method, **coarse, **options)
+        toy_learner(method, **coarse | {"stem": "3x3"}, **options)
+    for method, options in (("er", {}), ("mir", {}), ("derpp", {"replay_forward": "separate"}), ("finetune", {})):
+        assert feed(toy_learner(method, **coarse, **options), toy_batches(3)).finite
 
 
 class Running(Learner):

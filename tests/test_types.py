@@ -1,5 +1,7 @@
 """What travels between the rooms: rows that are split, and sources that are cut without being copied."""
 
+import math
+
 import pytest
 import torch
 
@@ -67,6 +69,23 @@ def test_classes_have_names_that_differ(classes):
 def test_a_shape_is_three_numbers_from_1(shape):
     with pytest.raises(BadRequest, match="shape must be channels, height and width"):
         Spec(shape, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"dtype": torch.int64}, r"dtype must be torch.uint8 or floating point, not torch.int64"),
+        ({"dtype": torch.bool}, r"dtype must be torch.uint8 or floating point, not torch.bool"),
+        ({"mean": (0.5, 0.5)}, r"mean must be one number, or one per channel, not \(0.5, 0.5\)"),
+        ({"std": (0.5, 0.5, 0.0)}, r"std must be one number above 0, or one per channel, not \(0.5, 0.5, 0.0\)"),
+        ({"std": -1.0}, "std must be one number above 0"),
+        ({"mean": math.nan}, "mean must be one number, or one per channel, not nan"),
+    ],
+)
+def test_pixels_are_normalised_by_numbers_that_make_sense(wrong, says):
+    with pytest.raises(BadRequest, match=says):
+        Spec((3, 8, 8), ("a", "b"), **wrong)
+    assert Spec((3, 8, 8), ("a", "b"), torch.float16, mean=(-1.0, 0.0, 2.0), std=(0.1, 1.0, 9.0))
 
 
 def test_channels_that_come_last_are_warned_of():

@@ -21,9 +21,19 @@ from torch import Tensor, nn
 from droptop import learner_checks, learner_state
 from droptop.average import Average
 from droptop.debias import Chosen, Family, Trace, View, check_last_map
-from droptop.errors import BadRequest, Diverged, require, wrong
+from droptop.errors import BadBatch, BadRequest, Diverged, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
-from droptop.nets import Adapted, Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map, untracked
+from droptop.nets import (
+    Adapted,
+    Backbone,
+    NetConfig,
+    ViTConfig,
+    evaluating,
+    flat_buffers,
+    last_map,
+    least_rows,
+    untracked,
+)
 from droptop.optim import SGD, Fused
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
@@ -98,6 +108,7 @@ class Learner:
     paper: ClassVar[dict[str, Any]] = {}  # options of the paper's appendix E for this method that differ from ours
     compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # the only number of tasks that makes sense for it, if there is one
+    memory_batches: ClassVar[int] = 1  # how many of `memory_batch` rows it replays per step
 
     def __init__(
         self,
@@ -136,6 +147,7 @@ class Learner:
         self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
         self.finite = torch.ones((), dtype=torch.bool, device=device)  # false from the first loss that is not finite
         self.clock = {"step": 0, "task": 0, "task_step": 0}  # the only state on the host: it decides when to probe
+        self.least_rows = least_rows(self.model, spec.shape)
         self.check_maps()
 
     # -- Algorithm 1 ---------------------------------------------------------------------------------------------
@@ -202,20 +214,26 @@ class Learner:
         joint = self.config.replay_forward == "joint" or len(images) == batch.stream
         sizes = [len(images)] if joint else [batch.stream, len(images) - batch.stream]
         outputs = []
-        for part, rows in zip(images.split(sizes), split_rows(batch.rows, sizes)):
-            outputs.append(self.logits(model, part, rows, self.debias, direction))
+        for part, rows, stream in zip(images.split(sizes), split_rows(batch.rows, sizes), (batch.stream, 0)):
+            outputs.append(self.logits(model, part, rows, self.debias, direction, stream))
             if self.debias.droptop is not None and model is self.model and len(outputs) == 1:  # the stream's part
                 self.trace = Trace(*(rows[: batch.stream] for rows in self.debias.droptop.last))
         return torch.cat(outputs)
 
     def logits(
-        self, model: Backbone, images: Tensor, rows: Rows, debias: Family | None = None, direction: int = 0
+        self,
+        model: Backbone,
+        images: Tensor,
+        rows: Rows,
+        debias: Family | None = None,
+        direction: int = 0,
+        stream: int | None = None,
     ) -> Tensor:
         """Run one forward pass, stem, debiasing, trunk, head; return the logits (rows, classes).
 
         Takes normalised images and what else is known of them: their labels where they are debiased. Without `debias`,
         as in prediction, the first map stays as it is. With two models, each trains on one direction: 0 decrement,
-        1 increment.
+        1 increment. The first `stream` rows are the stream's.
         """
         if debias is not None and not debias.act_on("first_map"):
             debias = None
@@ -225,7 +243,7 @@ class Learner:
                 return model(images)
 
             def change(first: Tensor, last: Callable[[], Tensor]) -> Tensor:
-                return debias.first_map(first, View(last, None), rows["y"], fixed)
+                return debias.first_map(first, View(last, None, stream), rows["y"], fixed)
 
             return model.changed(images, change, debias.attention_pass)
         first = model.stem(images)
@@ -234,6 +252,7 @@ class Learner:
             view = View(
                 last=lambda: last_map(model, first, *given, norm=debias.attention_pass or "batch"),
                 logits=lambda changed: ahead(model, changed, *given),
+                stream=stream,
             )
             changed = debias.first_map(first, view, rows["y"], fixed)  # DropTop: Eq. 4 to 6
         return model.head(model.trunk(first if debias is None else changed, *given))
@@ -245,10 +264,10 @@ class Learner:
         """
         assert self.debias.droptop is not None
         intensity = self.debias.droptop.intensity
+        slots, filled = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
         if intensity.config.probe:
-            slots, filled = self.memory.draw(intensity.config.probe, self.random["debias"])
-        else:
-            slots, filled = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
+            slots = intensity.probed(filled, self.random["debias"])
+            filled = filled[slots]
         rows, losses = self.memory.read(slots), []
         for model in self.replicas:
             with evaluating(model):
@@ -264,6 +283,11 @@ class Learner:
     def arrive(self, x: Tensor, y: Tensor) -> Rows:
         """Return what is known of a stream batch, as columns that the memory can keep (`columns` describes those)."""
         return {"x": x, "y": y}
+
+    def passes(self, rows: int) -> list[int]:
+        """Return the rows of each forward pass that a step makes in training mode, for so many rows of the stream."""
+        replayed = self.memory_batches * self.config.memory_batch
+        return [rows + replayed] if self.config.replay_forward == "joint" else [rows, replayed]
 
     def guarded(self) -> list[Tensor]:
         """Return the tensors that `step` restores if the loss is not finite.
@@ -385,6 +409,15 @@ class Learner:
     def check(self, x: Tensor, y: Tensor) -> None:
         """Raise BadBatch if this learner cannot learn from a batch."""
         learner_checks.check_batch(self.spec, x, y)
+        self.check_rows(len(x))
+
+    def check_rows(self, rows: int) -> None:
+        """Raise BadBatch if a stream batch has too few rows for a training pass in this net."""
+        if min(self.passes(rows)) < self.least_rows:
+            raise BadBatch(
+                f"a batch must hold {self.least_rows} images or more: in this net BatchNorm gets one value per image "
+                "and channel, which alone it cannot normalise"
+            )
 
     def check_images(self, x: Tensor) -> None:
         """Raise BadBatch if images do not fit the spec."""
@@ -395,10 +428,16 @@ class Learner:
         require(self.tasks in (None, count), "tasks", f"{self.tasks} with this method", count)
 
     def check_maps(self) -> None:
-        """Raise BadRequest if a debiaser cannot work in this net; warn if it has nothing to work with.
+        """Raise BadRequest if a debiaser or BatchNorm cannot work in this net; warn if fusion has nothing to work with.
 
         A last map of one cell makes fusion do nothing, and cannot give the scores alone.
         """
+        require(
+            min(self.passes(self.least_rows)) >= self.least_rows,
+            "memory_batch",
+            "2 samples or more in this net, where BatchNorm gets one value per image and channel",
+            self.config.memory_batch,
+        )
         for name, member in self.debias.members.items():
             if member.needs_logits and isinstance(self.model, Adapted):
                 raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of one's own")
@@ -448,8 +487,8 @@ class Learner:
 
 
 def unit_range(x: Tensor) -> Tensor:
-    """Return images of bytes as floating point from 0 to 1; others as they are."""
-    return x.float() / 255 if x.dtype == torch.uint8 else x
+    """Return images in float32, those of bytes on a scale from 0 to 1."""
+    return x.float() / 255 if x.dtype == torch.uint8 else x.float()
 
 
 def ahead(model: Backbone, first: Tensor, *given: Any) -> Tensor:

@@ -19,6 +19,8 @@ WITHOUT_EFFECT = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel
 # Options that older runs do not have, and the values that stand for what those runs did.
 YOUNGER = {
     "droptop.attention_norm": "batch",
+    "droptop.mask_rows": "all",
+    "droptop.remainder": "random",
     "stream.hold_out": 0.0,
     "learner.average": False,
     "learner.average_decay": 0.99,

@@ -1,5 +1,6 @@
 """The types that travel through every room: what images are like, images with labels, batches, rows of columns."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,11 +29,13 @@ class Spec:
         shape: Channels, height and width.
         classes: The names of the classes; a label is a position in it.
         dtype: The type of the images: uint8 from 0 to 255, or floating point from 0 to 1.
-        mean: The mean of the pixels, on a scale from 0 to 1; one number for all channels, or one per channel.
-        std: Their standard deviation, likewise.
+        mean: What is subtracted from pixels, on a scale from 0 to 1 whatever their type; one number for all channels,
+            or one per channel. A ViT takes its `pixel_mean` instead.
+        std: What they are then divided by, likewise. A ViT takes its `pixel_std` instead.
 
     Raises:
-        BadRequest: A class name is missing or repeated, or the shape is not channels, height and width.
+        BadRequest: A class name is missing or repeated, the shape is not channels, height and width, the type is of
+            another kind, or mean and std do not go with the channels.
     """
 
     shape: tuple[int, int, int]
@@ -47,6 +50,14 @@ class Spec:
             raise BadRequest(f"classes must be one name or more, each another, not {names!r}")
         if len(self.shape) != 3 or min(self.shape) < 1:
             raise BadRequest(f"shape must be channels, height and width, not {self.shape}")
+        if self.dtype != torch.uint8 and not self.dtype.is_floating_point:
+            raise BadRequest(f"dtype must be torch.uint8 or floating point, not {self.dtype}")
+        for name, least in (("mean", -math.inf), ("std", 0)):
+            value = getattr(self, name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            if len(numbers) not in (1, self.shape[0]) or not all(least < number < math.inf for number in numbers):
+                above = " above 0" if name == "std" else ""
+                raise BadRequest(f"{name} must be one number{above}, or one per channel, not {value}")
         if self.shape[2] in (1, 3) and self.shape[0] > 4:
             warnings.warn(
                 f"shape is channels, height and width: {self.shape} are images of {self.shape[0]} channels",

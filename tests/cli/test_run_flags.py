@@ -59,6 +59,8 @@ OTHER = {
     "droptop.attention": "last",
     "droptop.attention_norm": "running",
     "droptop.mask": "soft",
+    "droptop.mask_rows": "memory",
+    "droptop.remainder": "none",
     "droptop.rounding": "nearest",
     "droptop.intensity.per": "common",
     "droptop.intensity.alpha": 0.8,

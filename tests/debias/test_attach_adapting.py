@@ -25,6 +25,40 @@ def test_the_probe_records_what_the_learners_records():
         torch.testing.assert_close(layer.droptop.intensity.state_dict()[name], value, equal_nan=True)
 
 
+def test_a_small_probe_draws_as_the_learners_does_while_the_memory_fills():
+    """To the bit, in what it draws, records, and leaves to be drawn by the masks; the layer knows no empty rows."""
+    learner, batches = toy_learner(memory=20, period=1000, probe=6), toy_batches(4)
+    model = copy.deepcopy(learner.model)
+    layer = droptop.attach(model, "maxpool", "layer4", CLASSES, **QUICK | {"probe": 6})
+    sizes = []
+    for batch in batches:
+        feed(learner, [batch])
+        sizes.append(int(learner.memory.size))
+        model.load_state_dict(learner.model.state_dict())
+        layer.debias.generator.set_state(learner.random["debias"].get_state())
+        rows = learner.memory.read(torch.arange(sizes[-1]))
+        for _ in range(3):
+            learner.probe()
+            layer.probe(learner.normalise(rows["x"]), rows["y"])
+            for name, value in learner.debias.droptop.intensity.state_dict().items():
+                torch.testing.assert_close(
+                    layer.debias.intensity.state_dict()[name], value, rtol=0, atol=0, equal_nan=True
+                )
+            assert torch.equal(layer.debias.generator.get_state(), learner.random["debias"].get_state())
+    assert sizes == [8, 16, 20, 20]
+
+
+def test_a_probe_larger_than_the_memory_takes_all_of_it_and_draws_alike():
+    learner = feed(toy_learner(memory=20, period=1000, probe=10), toy_batches(1))  # which holds 8
+    layer = droptop.attach(copy.deepcopy(learner.model), "maxpool", "layer4", CLASSES, **QUICK | {"probe": 10})
+    layer.debias.generator.set_state(learner.random["debias"].get_state())
+    rows = learner.memory.read(torch.arange(8))
+    learner.probe()
+    layer.probe(learner.normalise(rows["x"]), rows["y"])
+    torch.testing.assert_close(layer.debias.intensity.loss, learner.debias.droptop.intensity.loss, equal_nan=True)
+    assert torch.equal(layer.debias.generator.get_state(), learner.random["debias"].get_state())
+
+
 def test_adjusting_leaves_every_module_in_its_mode():
     model, layer = attached(period=1)
     model.bn1.eval()

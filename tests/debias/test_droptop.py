@@ -1,11 +1,14 @@
+import math
+
 import pytest
 import torch
 
 from droptop import BadRequest, DropTop, DropTopConfig
-from droptop.debias import IntensityConfig, fuse
+from droptop.debias import Intensity, IntensityConfig, fuse
 from droptop.rng import generator
 
-from toys import feed, toy_batches, toy_learner
+from .attaching import X, Y, attached
+from toys import differences, feed, snapshot, toy_batches, toy_learner
 
 FIRST = torch.rand(200, 6, 16, 16, generator=torch.Generator().manual_seed(1)) + 0.1
 LAST = torch.rand(200, 9, 4, 4, generator=torch.Generator().manual_seed(2))
@@ -102,6 +105,92 @@ def test_reference_trains_one_model_a_direction():
     feed(learner, toy_batches(4))
     assert asked == [0, 1] * 4
     assert not torch.equal(learner.models["model"].fc.weight, learner.models["twin"].fc.weight)
+
+
+def slow_mask(options, rows, stream):
+    """The mask of `apply`, a sample and a cell at a time, from the same draws."""
+    config, random, attention = DropTopConfig(**options), generator(0, "debias"), fuse(FIRST[:40], LAST[:40])
+    uniform = torch.rand(40, generator=random)
+    noise = torch.rand(attention.shape, generator=random)
+    kappa = config.kappa_0 * config.intensity.alpha  # the decrement comes first
+    mask = torch.ones(40, 256)
+    for n in range(40):
+        if (rows == "stream" and n >= stream) or (rows == "memory" and n < stream):
+            continue
+        order = sorted(range(256), key=lambda cell: -attention[n].flatten()[cell])
+        top = order[: math.floor(kappa * 256 / 100 + uniform[n].double())]
+        others = sorted(set(range(256)) - set(top), key=lambda cell: -noise[n].flatten()[cell])
+        more = math.floor(config.gamma * 256 / 100 + uniform[n].double()) - len(top)
+        for cell in top + (others[:more] if options.get("remainder") != "none" else []):
+            mask[n, cell] = 0
+    return mask.view(40, 16, 16)
+
+
+@pytest.mark.parametrize("remainder", ["random", "none"])
+@pytest.mark.parametrize(
+    ("rows", "stream"), [("all", 15), ("stream", 15), ("memory", 15), ("stream", 0), ("memory", 40)]
+)
+def test_rows_and_cells_are_masked_as_a_slow_loop_does(rows, stream, remainder):
+    options = {"gamma": 20.0, "kappa_0": 10.0, "remainder": remainder}
+    layer = DropTop(DropTopConfig(**options, mask_rows=rows), 4, generator(0, "debias"))
+    out = layer(FIRST[:40], lambda: LAST[:40], LABELS[:40], stream=stream)
+    expected = slow_mask(options, rows, stream)
+    assert torch.equal(layer.last.mask, expected)
+    assert torch.equal(out, FIRST[:40] * expected[:, None])
+
+
+@pytest.mark.parametrize("more", [{}, {"reference": True}, {"own": True}, {"iterations": 2}])
+@pytest.mark.parametrize("replay_forward", ["joint", "separate"])
+@pytest.mark.parametrize("rows", ["all", "stream", "memory"])
+def test_a_learner_masks_the_rows_that_it_is_told_to(rows, replay_forward, more):
+    """Eight rows of the stream, then six of the memory; masks are large enough to change every row."""
+    learner = toy_learner(gamma=40.0, kappa_0=20.0, mask_rows=rows, replay_forward=replay_forward, **more)
+    layer, changed, masks = learner.debias.droptop, [], []
+
+    def watched(first, *given, forward=layer.forward, **named):
+        out = forward(first, *given, **named)
+        changed.append((out != first).flatten(1).any(1).tolist())
+        masks.append(layer.last.mask)
+        return out
+
+    layer.forward = watched
+    feed(learner, toy_batches(3))
+    stream, memory = [rows != "memory"] * 8, [rows != "stream"] * 6
+    a_pass = [stream + memory] if replay_forward == "joint" else [stream, memory]
+    times = 2 if more.keys() & {"reference", "iterations"} else 1
+    assert changed == a_pass * times * 3
+    of_model = masks[-len(a_pass) * (2 if "reference" in more else 1)]
+    assert torch.equal(learner.trace.mask, of_model[:8])
+    assert (learner.trace.mask < 1).flatten(1).any(1).tolist() == stream
+    assert (learner.trace.attention > 0).any()
+
+
+def test_rows_that_nobody_can_tell_apart_are_refused():
+    model, layer = attached(mask_rows="stream")
+    with layer.labels(Y), pytest.raises(BadRequest, match="--mask-rows takes all where nobody knows the memory's rows"):
+        model(X)
+    with pytest.raises(BadRequest, match="--remainder takes random with --drop random"):
+        DropTopConfig(drop="random", remainder="none")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"gamma": 0.0}, {"kappa_0": 0.0}, {"kappa_0": 0.0, "reference": True}, {"kappa_0": 0.0, "per": "common"}],
+)
+def test_an_intensity_of_zero_is_not_probed_since_nothing_would_come_of_it(options, monkeypatch):
+    """The oracle is the learner that probes all the same."""
+    batches, probes = toy_batches(10), []
+    monkeypatch.setattr(
+        Intensity, "record", lambda self, losses, record=Intensity.record: probes.append(record(self, losses))
+    )
+    without = feed(toy_learner(**options), batches)
+    assert not probes
+    monkeypatch.setattr(DropTop, "adapts", True)
+    probed = feed(toy_learner(**options), batches)
+    assert len(probes) == 10
+    told = [f"debias.droptop.intensity.{name}" for name in ("loss", "history", "entries", "direction")]
+    assert set(differences(snapshot(without), snapshot(probed))) <= set(told)
+    assert without.debias.droptop.intensity.candidates.eq(0).all()
 
 
 def test_reference_needs_an_adaptive_intensity():

@@ -1,3 +1,5 @@
+import collections
+import itertools
 import math
 
 import numpy as np
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from droptop.debias import Intensity, IntensityConfig, group_losses, pooled_t
+from droptop.debias.intensity import random_keys
 
 
 @given(st.integers(0, 10**6), st.integers(2, 20), st.floats(-2, 2))
@@ -28,6 +31,34 @@ def test_group_losses_by_hand():
     means = group_losses(losses, torch.tensor([0, 0, 2, 2]), torch.tensor([True, True, True, False]), 4)
     assert means[[0, 2]].tolist() == [2.0, 5.0]
     assert means[[1, 3]].isnan().all()
+
+
+def test_a_probe_draws_any_set_of_the_samples_held_as_often():
+    """Three of six rows that hold a sample, of ten: 20 sets, whose counts a chi-squared test compares."""
+    intensity, random = Intensity(IntensityConfig(probe=3), 1, 5, 5), torch.Generator().manual_seed(0)
+    held = torch.zeros(10, dtype=torch.bool)
+    held[[0, 1, 4, 5, 7, 9]] = True
+    counts = collections.Counter(frozenset(intensity.probed(held, random).tolist()) for _ in range(4000))
+    assert set(counts) == {frozenset(three) for three in itertools.combinations([0, 1, 4, 5, 7, 9], 3)}
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_a_probe_of_more_than_is_held_takes_these_first():
+    intensity, random = Intensity(IntensityConfig(probe=4), 1, 5, 5), torch.Generator().manual_seed(0)
+    held = torch.tensor([True, False, True, False, False])
+    rows = intensity.probed(held, random).tolist()
+    assert (set(rows[:2]), len(set(rows))) == ({0, 2}, 4)
+    assert sorted(intensity.probed(held[:3], random).tolist()) == [0, 1, 2]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 300), st.integers(0, 300))
+def test_the_key_of_a_row_and_the_next_draw_do_not_depend_on_the_number_of_rows(seed, rows, more):
+    one, other = (torch.Generator().manual_seed(seed) for _ in range(2))
+    few, many = random_keys(rows, one), random_keys(rows + more, other)
+    assert torch.equal(few, many[:rows])
+    assert torch.equal(one.get_state(), other.get_state())
+    assert len(set(many.tolist())) == rows + more
+    assert all(0 <= key < 2**32 for key in many.tolist())
 
 
 def slow_shifting(losses, kappa, gamma, config):
@@ -54,7 +85,7 @@ def slow_shifting(losses, kappa, gamma, config):
                 candidates = (
                     [clip(kappa * config.alpha), clip(kappa / config.alpha)]
                     if config.shift == "eq7"
-                    else [kappa, clip(kappa / config.alpha)]
+                    else [kappa if kappa < gamma else kappa * config.alpha, clip(kappa / config.alpha)]
                 )
             histories = ([], [])
         out.append((kappa, *candidates))
@@ -82,6 +113,7 @@ def test_shifting_against_a_slow_loop(shift, seed, trend, history, missing):
 def blocks(intensity, decrement, increment, count):
     """Feeds losses of which decrement blocks take off one amount and increment blocks another, with a little noise."""
     random, loss = np.random.default_rng(0), 100.0
+    intensity.loss.fill_(math.nan)  # what was before is not compared with
     intensity.record(torch.tensor([loss], dtype=torch.float64))
     for _ in range(count):
         loss -= (increment if intensity.direction else decrement) + random.normal(0, 1e-3)
@@ -102,6 +134,28 @@ def test_kappa_never_exceeds_gamma():
     assert intensity.kappa.item() == 5.0
     assert intensity.candidates.max() == 5.0
     assert Intensity(IntensityConfig(), 1, 8.0, 5.0).kappa.item() == 5.0
+
+
+@given(st.integers(0, 10**6), st.floats(0.5, 5), st.floats(0, 1))
+def test_algorithm_2_never_compares_an_intensity_with_itself(seed, kappa_0, rising):
+    """Wherever it goes, also along the ceiling."""
+    intensity = Intensity(IntensityConfig(history=2, significance=0.3, shift="algorithm2"), 1, kappa_0, 5.0)
+    random, loss = np.random.default_rng(seed), 100.0
+    for _ in range(40):
+        loss -= random.normal(0, 1) + (rising if intensity.direction else 0)
+        intensity.record(torch.tensor([loss], dtype=torch.float64))
+        down, up = intensity.candidates[:, 0].tolist()
+        assert down < up <= 5
+
+
+def test_algorithm_2_leaves_the_ceiling_when_less_is_better():
+    intensity = Intensity(IntensityConfig(shift="algorithm2", history=3), 1, 4.9, 5.0)
+    for _ in range(2):  # where more is still better it stays
+        blocks(intensity, 1.0, 2.0, 6)
+        assert (intensity.kappa.item(), intensity.candidates[:, 0].tolist()) == (5.0, [4.5, 5.0])
+    blocks(intensity, 2.0, 1.0, 6)
+    assert intensity.kappa.item() == 4.5
+    assert intensity.candidates[:, 0].tolist() == pytest.approx([4.05, 4.5])
 
 
 def test_no_variance_and_no_difference_decides_nothing():

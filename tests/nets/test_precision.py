@@ -1,7 +1,10 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from droptop.nets import NetConfig, build, compute_in, evaluating, last_map
+from droptop.nets import Backbone, NetConfig, allow_tf32, build, compute_in, evaluating, last_map
+from droptop.training.workers import prepare
 
 SHAPE = (3, 16, 16)
 
@@ -60,3 +63,39 @@ def test_on_a_cpu_the_others_are_exact(precision):
         logits_and_gradients(net(precision))[0],
         logits_and_gradients(build(NetConfig(width=8, stem="3x3"), 3, 4, seed=0))[0],
     )
+
+
+@pytest.fixture
+def switches():
+    """Torch's switches for TF32, as a user has set them; all that a test changes is undone."""
+    deterministic, cudnn = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn
+    with cudnn.flags(enabled=cudnn.enabled, benchmark=cudnn.benchmark, deterministic=cudnn.deterministic):
+        before = torch.backends.cuda.matmul.allow_tf32, cudnn.allow_tf32
+        yield lambda: (torch.backends.cuda.matmul.allow_tf32, cudnn.allow_tf32)
+        torch.backends.cuda.matmul.allow_tf32, cudnn.allow_tf32 = before
+    torch.use_deterministic_algorithms(deterministic)
+
+
+class OnGPU(Backbone):
+    """A backbone whose weights say that they lie on a GPU."""
+
+    def parameters(self, recurse=True):
+        return iter([SimpleNamespace(device=torch.device("cuda"))])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32"])
+@pytest.mark.parametrize("before", [(False, True), (True, False)])
+def test_a_net_on_a_gpu_leaves_the_process_as_its_user_set_it(precision, before, switches):
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+    compute_in(OnGPU(), SHAPE, precision)
+    assert switches() == before
+
+
+def test_the_process_of_a_command_rounds_as_its_precision_says(switches, monkeypatch):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    for precision, rounds in (("fp32", False), ("tf32", True), ("fp32", False), ("bf16", True)):
+        prepare("cuda", deterministic=False, precision=precision)
+        assert switches() == (rounds, rounds)
+    for device, expected in (("cpu", True), ("cuda", False)):
+        allow_tf32(device, "fp32")
+        assert switches() == (expected, expected)

@@ -1,9 +1,10 @@
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 from droptop import BadRequest
-from droptop.nets import NetConfig, build, evaluating, last_map, load_weights, untracked
+from droptop.nets import Adapted, NetConfig, build, evaluating, last_map, least_rows, load_weights, untracked
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,26 @@ def test_map_sizes(stem, first, last):
     assert model(x).shape == (2, 10)
     assert (model.stem(x) >= 0).all()  # the first map is taken after norm and activation
     assert (features.map >= 0).all()
+
+
+@pytest.mark.parametrize("stem", ["3x3", "7x7/2-pool"])
+@pytest.mark.parametrize("size", [8, 32, 64])
+def test_the_least_rows_of_a_training_pass_are_those_that_torch_takes(stem, size):
+    model = build(NetConfig(width=4, stem=stem), 3, 10, seed=0).train()
+    before = [buffer.clone() for buffer in model.buffers()]
+    rows = least_rows(model, (3, size, size))
+    assert all(map(torch.equal, before, model.buffers()))
+    assert not any(module._forward_pre_hooks or not module.training for module in model.modules())
+    if rows == 2:
+        with pytest.raises(ValueError, match="more than 1 value per channel"):
+            model(torch.rand(1, 3, size, size))
+    assert model(torch.rand(rows, 3, size, size)).isfinite().all()
+
+
+def test_batchnorm_after_the_pooling_counts_too():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.BatchNorm1d(4))
+    assert least_rows(Adapted(net, "0", "1"), (3, 8, 8)) == 2
+    assert least_rows(Adapted(net[:4], "0", "1"), (3, 8, 8)) == 1
 
 
 def test_the_default_net_is_resnet_18():

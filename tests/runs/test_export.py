@@ -1,5 +1,6 @@
 """Exported files, read by what others read them with, say what the learner says."""
 
+import dataclasses
 import json
 import re
 
@@ -102,11 +103,12 @@ def test_a_given_model_is_exported(tmp_path):
 
 
 def test_float_images_are_exported_too(tmp_path):
-    learner = feed(toy_learner("finetune", spec=FLOAT_SPEC), toy_batches(2, spec=FLOAT_SPEC))  # which keeps none either
+    spec = dataclasses.replace(FLOAT_SPEC, mean=0.5, std=(0.25, 0.5, 1.0))
+    learner = feed(toy_learner("finetune", spec=spec), toy_batches(2, spec=spec))  # which keeps none either
     export(learner, tmp_path / "net.pt2")
     about, run = by_torch(tmp_path / "net.pt2")
-    assert "as trained on" in about["input"]
-    x = torch.randn(3, *SPEC.shape)
+    assert "pixels in 0..1, not normalised" in about["input"]
+    x = torch.rand(3, *SPEC.shape)
     torch.testing.assert_close(run(x), learner.predict(x), atol=1e-5, rtol=1e-5)
 
 

@@ -10,7 +10,7 @@ SPEC = Spec((1, 2, 2), tuple("abcdef"))
 def toy_stream(seed=0, limit=None, **options):
     y = torch.arange(6).repeat(11)
     x = torch.arange(66, dtype=torch.uint8)[:, None, None, None].expand(66, 1, 2, 2)  # an image is its number
-    return Stream("toy", SPEC, Samples(x, y), {}, StreamConfig(tasks=3, batch=4, **options), seed, limit)
+    return Stream("toy", SPEC, Samples(x, y), {}, StreamConfig(**{"tasks": 3, "batch": 4} | options), seed, limit)
 
 
 def numbers(stream, start=Position()):
@@ -31,6 +31,15 @@ def test_every_sample_arrives_once_in_its_task():
 def test_a_ragged_batch_is_dropped_unless_told():
     assert [len(batch) for batch in numbers(toy_stream())] == [4] * 15
     assert [len(batch) for batch in numbers(toy_stream(drop_last=False))] == [4, 4, 4, 4, 4, 2] * 3
+
+
+@pytest.mark.parametrize(
+    ("batch", "drop_last"), [(4, True), (4, False), (11, False), (22, False), (50, False), (21, False)]
+)
+def test_the_last_batch_of_a_task_has_what_is_left(batch, drop_last):
+    stream = toy_stream(batch=batch, drop_last=drop_last)
+    for task in range(3):
+        assert stream.last_batch(task) == len(stream.batch(Position(task, stream.steps(task) - 1)).y)
 
 
 def test_order_depends_on_the_seed_alone():

@@ -9,9 +9,9 @@ from droptop.errors import Diverged
 from droptop.runs.config import configure
 from droptop.sweeps.local import PatientPool, merged
 from droptop.training.concurrent_seeds import ConcurrentSeeds
-from droptop.training.observer import Job
+from droptop.training.observer import Job, Observer
 from droptop.training.seed_run import Interrupted
-from droptop.training.worker_pool import Worker
+from droptop.training.worker_pool import Worker, WorkerPool, run_jobs
 
 
 class Flier(SimpleNamespace):
@@ -117,3 +117,14 @@ def test_packs_are_merged_unless_their_options_switch_the_process(tmp_path):
     together, apart = merged(packs)
     assert together == packs[0] + packs[1] + packs[3]
     assert apart == packs[2]
+
+
+def test_arms_on_a_gpu_share_a_process_unless_their_options_switch_it(tmp_path, monkeypatch):
+    """One process after the other: two at once would slow each other down."""
+    given = []
+    monkeypatch.setattr(WorkerPool, "run", lambda pool, *size: given.append((pool.waiting, *size)))
+    arms = [configure("fashion", "er", arm, device="cuda", **more) for arm, more in (("none", {}), ("droptop", {}))]
+    arms.append(configure("fashion", "er", "none", device="cuda", precision="fp32"))
+    jobs = [Job(arm, tmp_path, seed) for seed in range(2) for arm in arms]
+    run_jobs(jobs, Observer(), 1, lambda: 8)
+    assert given == [([[jobs[0], jobs[1], jobs[3], jobs[4]], [jobs[2], jobs[5]]], 1, 1)]

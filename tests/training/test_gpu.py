@@ -7,6 +7,7 @@ import torch
 
 from droptop import Samples, Stream, StreamConfig
 from droptop.methods import METHODS
+from droptop.nets import allow_tf32
 from droptop.runs.config import configure
 from droptop.streams import Position
 from droptop.training.concurrent_seeds import ConcurrentSeeds
@@ -26,9 +27,9 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 @pytest.fixture(autouse=True)
 def deterministic():
     """Kernels that always add in the same order: what differs then differs by our doing."""
-    prepare("cuda", deterministic=True)
+    prepare("cuda", deterministic=True, precision="tf32")
     yield
-    prepare("cuda", deterministic=False)
+    prepare("cuda", deterministic=False, precision="tf32")
 
 
 def toy_stream(**options):
@@ -63,8 +64,7 @@ def test_graphs_are_eager_steps_to_the_bit(method, options):
 @pytest.mark.parametrize("method", METHODS)
 def test_graphs_without_deterministic_kernels_stay_close(method):
     """The first losses, relative to eager ones: sums in another order, which a short run of a toy already amplifies."""
-    prepare("cuda", deterministic=False)
-    torch.backends.cudnn.allow_tf32 = False
+    prepare("cuda", deterministic=False, precision="fp32")
     stream = toy_stream()
     eager, graphed = (drive(kind, method, stream, debias="none", augment="none")[1] for kind in (Steps, GraphedSteps))
     assert [record.loss for record in graphed[:3]] == pytest.approx([record.loss for record in eager[:3]], rel=1e-2)
@@ -184,6 +184,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, precision):
 
 
 def test_bf16_is_close_to_fp32():
+    allow_tf32("cuda", "fp32")
     torch.manual_seed(0)
     learners = {p: toy_learner(device="cuda", debias="none", width=16) for p in ("fp32", "bf16")}
     from droptop.nets import compute_in
@@ -202,6 +203,7 @@ def test_bf16_is_close_to_fp32():
 def test_prompt_learners_in_bf16_are_close_to_fp32(method):
     from droptop.nets import compute_in
 
+    allow_tf32("cuda", "fp32")
     losses = {}
     for precision in ("fp32", "bf16"):
         learner = toy_learner(method, device="cuda", debias="none", augment="none")

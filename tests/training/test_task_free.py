@@ -65,10 +65,52 @@ def test_batches_may_come_from_a_stream_or_a_loader():
     learner, other = (droptop.make_learner("er", stream, width=4) for _ in range(2))
     droptop.learn(learner, stream, {})
     for batch in stream:
-        other.observe(batch.x, batch.y)
+        other.observe(batch.x, batch.y, batch.task)
     assert not differences(snapshot(learner), snapshot(other))
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(samples().x, samples().y), batch_size=8)
     assert droptop.learn(toy_learner(), loader, {}).samples == [32]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [("dualprompt", {}), ("er", {"p_counter": "task", "period": 3, "history": 2})]
+)
+def test_a_batch_with_a_task_is_learned_in_that_task(method, options):
+    batches = toy_batches(10)  # five steps per task, no multiple of the period
+    by_task, loop, without = (toy_learner(method, **options) for _ in range(3))
+    history = droptop.learn(by_task, [(*batch, None) for batch in batches], {"test": samples()}, every=24)
+    feed(loop, batches)
+    droptop.learn(without, [(x, y) for x, y, _ in batches], {})
+    assert not differences(snapshot(by_task), snapshot(loop))
+    assert history.samples == [24, 48, 72, 80]
+    assert [learner.clock["task"] for learner in (by_task, without)] == [1, 0]
+    assert differences(snapshot(by_task), snapshot(without))
+
+
+def test_learning_goes_on_in_the_task_of_the_next_batch():
+    """As after a checkpoint in the middle of the second task."""
+    batches = toy_batches(10)
+    whole, half, resumed = toy_learner("dualprompt"), toy_learner("dualprompt"), toy_learner("dualprompt", seed=1)
+    droptop.learn(whole, batches, {})
+    droptop.learn(half, batches[:7], {})
+    resumed.load_state_dict(half.state_dict())
+    droptop.learn(resumed, batches[7:], {})
+    assert not differences(snapshot(whole), snapshot(resumed))
+
+
+@pytest.mark.parametrize("third", [torch.arange(8), "a path", 1.0, None])
+def test_a_third_part_that_is_no_integer_is_no_task(third):
+    learner, other = toy_learner("dualprompt"), toy_learner("dualprompt")
+    droptop.learn(learner, [(x, y, third) for x, y in pairs(3)], {})
+    droptop.learn(other, pairs(3), {})
+    assert not differences(snapshot(learner), snapshot(other))
+
+
+def test_a_task_that_the_learner_cannot_have_is_named():
+    learner = toy_learner("dualprompt", experts=2)
+    x, y = pairs(1)[0]
+    with pytest.raises(BadBatch, match="batch 1: there is no expert for task 2"):
+        droptop.learn(learner, [(x, y, 1), (x, y, 2)], {})
+    assert learner.clock["step"] == 1
 
 
 @pytest.mark.parametrize(

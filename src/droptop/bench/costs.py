@@ -58,8 +58,8 @@ def measure(plan: Plan) -> dict[str, Cost]:
     """Count passes and take the time of every arm, in the middle of a stream, with the memory full."""
     options, costs = plan.options, dict[str, Cost]()
     torch.set_num_threads(options.threads)
-    prepare(options.device, deterministic=False)
     for name, arm in plan.arms.items():
+        prepare(options.device, deterministic=False, precision=arm.options.precision)
         engine: Engine = "graphs" if options.device == "cuda" and arm.options.graphs else "eager"
         (row,) = race(arm, engine, [1], 2 * LAP)
         costs[name] = {"passes": passes_of(arm), "ms": row["ms"]}

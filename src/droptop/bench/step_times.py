@@ -35,7 +35,7 @@ def measure(
     tell: Callable[[dict[str, Any]], None],
 ) -> None:
     """Hand `tell` a row per method, arm, engine and number of seeds; the shares of a step are added later."""
-    prepare(options["device"], deterministic=False)
+    prepare(options["device"], deterministic=False, precision=options["precision"])
     for method, arm in itertools.product(methods, ("none", debias)):
         config = configure(data, method, arm, **options_for(options, method, arm))
         rows = []

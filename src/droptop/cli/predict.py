@@ -73,10 +73,12 @@ def predict(args: list[str], console: Console) -> int:
     """Print the classes of image files; return the exit code, 1 if any file could not be read."""
     options = arguments.read(PredictOptions, args, "droptop predict", "class and confidence of images")
     from droptop.data.image_files import find_images
+    from droptop.nets import allow_tf32
     from droptop.runs.loading import find_seed, restore
 
-    files = find_images(options.images)
-    loaded = restore(find_seed(options.run, options.arm, options.seed), options.device, options.weights)
+    files, place = find_images(options.images), find_seed(options.run, options.arm, options.seed)
+    allow_tf32(options.device, place.config.options.precision)
+    loaded = restore(place, options.device, options.weights)
     for note in loaded.notes:
         print(f"note: {note}", file=sys.stderr)
     failed, answers = 0, list[Answer]()

@@ -248,9 +248,9 @@ class Attached:
         self.check_memory(x, y)
         self.follow()
         intensity, classify = self.droptop.intensity, self.classify or self.map_hooks.model
-        if 0 < intensity.config.probe < len(y):
-            keys = torch.rand(len(y), generator=self.debias.generator, device=self.device)
-            rows = keys.topk(intensity.config.probe).indices
+        if intensity.config.probe:
+            held = torch.ones(len(y), dtype=torch.bool, device=self.device)
+            rows = intensity.probed(held, self.debias.generator)
             x, y = x[rows.to(x.device)], y[rows.to(y.device)]
         y = y.to(self.device, torch.int64)
         with evaluating(self.map_hooks.model):

@@ -18,10 +18,11 @@ from torch import Tensor, nn
 
 
 class View(NamedTuple):
-    """Look ahead from the first map, without a trace in the model."""
+    """Look ahead from the first map, without a trace in the model, and tell rows of the stream from the memory's."""
 
     last: Callable[[], Tensor]  # gives the last map (B, c', h', w') of the unchanged first one, without gradient
     logits: Callable[[Tensor], Tensor] | None  # gives the logits of any first map; None in a user's own model
+    stream: int | None = None  # rows of the stream, which come first, the memory's after them; None where unknown
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,10 @@ class DropTopConfig:
     """What BatchNorm normalises by in the attention pass: the batch, or its running statistics."""
     mask: Literal["hard", "soft"] = "hard"
     """Drop the top cells (Eq. 5), or weaken them by rank (appendix E)."""
+    mask_rows: Literal["all", "stream", "memory"] = "all"
+    """Rows of a training batch that are masked: all, those of the stream, or those that are replayed."""
+    remainder: Literal["random", "none"] = "random"
+    """What is dropped beyond kappa: gamma - kappa percent at random, or nothing."""
     rounding: Rounding = "stochastic"
     """How a percentage becomes a whole number of cells."""
     intensity: IntensityConfig = field(default_factory=IntensityConfig)
@@ -72,6 +76,12 @@ class DropTopConfig:
             "reference",
             "--drop adaptive beside it",
             f"--drop {self.drop}",
+        )
+        require(
+            self.drop != "random" or self.remainder == "random",
+            "remainder",
+            "random with --drop random, which drops nothing else",
+            self.remainder,
         )
 
 
@@ -114,8 +124,8 @@ class DropTop(Debiaser):
 
     @property
     def adapts(self) -> bool:
-        """Return whether intensities are adapted while training."""
-        return self.config.drop == "adaptive"
+        """Return whether intensities are adapted while training: one that starts at 0 stays there."""
+        return self.config.drop == "adaptive" and self.config.start > 0
 
     @property
     def attention_pass(self) -> AttentionNorm | None:
@@ -136,11 +146,27 @@ class DropTop(Debiaser):
         """Make the drop mask (B, h, w) of samples with intensities `kappa` (B) from given random numbers: Eq. 5."""
         cells, rounding = attention.shape[-2:].numel(), self.config.rounding
         top = cell_counts(kappa, cells, uniform, rounding)
-        total = cell_counts(torch.full_like(uniform, self.config.gamma, dtype=torch.float64), cells, uniform, rounding)
+        gamma = torch.full_like(uniform, self.config.gamma, dtype=torch.float64)
+        total = cell_counts(gamma, cells, uniform, rounding) if self.config.remainder == "random" else top
         return drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
 
+    def of_masked_rows(self, mask: Tensor, stream: int | None) -> Tensor:
+        """Return the mask with all cells kept in rows that `mask_rows` leaves out; the stream's come first."""
+        if self.config.mask_rows == "all":
+            return mask
+        if stream is None:
+            raise BadRequest(f"--mask-rows takes all where nobody knows the memory's rows, not {self.config.mask_rows}")
+        is_stream = torch.arange(len(mask), device=mask.device) < stream
+        masked = is_stream if self.config.mask_rows == "stream" else ~is_stream
+        return torch.where(masked[:, None, None], mask, 1)
+
     def forward(
-        self, first: Tensor, last: Callable[[], Tensor], labels: Tensor, direction: int | None = None
+        self,
+        first: Tensor,
+        last: Callable[[], Tensor],
+        labels: Tensor,
+        direction: int | None = None,
+        stream: int | None = None,
     ) -> Tensor:
         """Apply the drop mask to the first map.
 
@@ -149,6 +175,7 @@ class DropTop(Debiaser):
             last: Gives the last map of the same batch, unmasked; not called where no cell is chosen by attention.
             labels: The classes of the samples (B).
             direction: 0 takes the decremented intensities, 1 the incremented ones, None those that are tried now.
+            stream: Rows of the stream, which come first; None where unknown.
 
         Returns:
             The masked first map (Eq. 6).
@@ -160,9 +187,9 @@ class DropTop(Debiaser):
             attention = torch.zeros(samples, height, width, device=first.device)
         uniform = torch.rand(samples, generator=self.generator, device=first.device)
         noise = torch.rand(attention.shape, generator=self.generator, device=first.device)
-        mask = self.mask(attention, self.kappa(labels, direction), uniform, noise)
+        mask = self.of_masked_rows(self.mask(attention, self.kappa(labels, direction), uniform, noise), stream)
         self.last = Trace(attention, mask)
         return apply_mask(first, mask)
 
     def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
-        return self(first, view.last, labels, direction)
+        return self(first, view.last, labels, direction, view.stream)

@@ -36,7 +36,8 @@ class IntensityConfig:
     significance: float = 0.05
     """p-value at or below which a direction counts as better."""
     shift: Literal["eq7", "algorithm2"] = "eq7"
-    """Candidates after a decision: on both sides of the new kappa (Eq. 7), or from it onwards (Algorithm 2)."""
+    """Candidates after a decision: on both sides of the new kappa (Eq. 7), or from it onwards (Algorithm 2), but at
+    gamma, where onwards there is nothing, as in Eq. 7."""
     p_counter: Literal["global", "task"] = "global"
     """Count the steps of a period over the whole stream, or anew in each task."""
     probe: int = 0
@@ -59,6 +60,19 @@ def group_losses(losses_N: Tensor, groups_N: Tensor, counted_N: Tensor, groups: 
     sums.index_add_(0, groups_N, torch.where(counted_N, losses_N, 0))
     counts.index_add_(0, groups_N, counted_N.to(sums.dtype))
     return sums / counts
+
+
+def random_keys(rows: int, generator: torch.Generator) -> Tensor:
+    """Return a random key from 0 to 2^32 - 1 per row, no two the same.
+
+    One number is drawn whatever the number of rows, and the key of a row depends on that number and the row alone. So a
+    memory with empty rows and one without them give the same keys, and leave the generator in the same state.
+    """
+    salt = torch.randint(2**32, (1,), generator=generator, device=generator.device)
+    keys = torch.arange(rows, device=generator.device) ^ salt
+    for _ in range(2):  # a hash of 32 bits; each step can be undone, so that different rows stay different
+        keys = ((keys >> 16) ^ keys) * 0x45D9F3B & 0xFFFFFFFF
+    return (keys >> 16) ^ keys
 
 
 def pooled_t(a_GL: Tensor, b_GL: Tensor) -> Tensor:
@@ -105,6 +119,14 @@ class Intensity(nn.Module):
         tried = torch.where(self.direction == 0, down, up) if direction is None else self.candidates[direction]
         return tried[self.group(labels_B)]
 
+    def probed(self, held_N: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw the rows of the memory that the loss is measured on: `probe` of those that hold a sample.
+
+        Where there are fewer, all of them come, and rows without a sample after them.
+        """
+        keys = torch.where(held_N, random_keys(len(held_N), generator), -1)
+        return keys.topk(min(self.config.probe, len(held_N))).indices
+
     def mean_losses(self, logits: Iterable[Tensor], labels: Iterable[Tensor], counted_N: Tensor) -> Tensor:
         """Return the mean loss of each group (G) over memory samples, whose logits and labels come in parts."""
         parts = [
@@ -141,11 +163,13 @@ class Intensity(nn.Module):
             self.candidates.copy_(self.around(self.kappa))
         else:
             onwards_down, onwards_up = down * self.config.alpha, (up / self.config.alpha).clamp(max=self.gamma)
+            # At gamma there is no onwards: both candidates would be gamma, and chance alone would choose between them.
+            kept_apart = torch.where(up < self.gamma, up, up * self.config.alpha)
             self.candidates.copy_(
                 torch.where(
                     decrease,
                     torch.stack([onwards_down, down]),
-                    torch.where(increase, torch.stack([up, onwards_up]), self.candidates),
+                    torch.where(increase, torch.stack([kept_apart, onwards_up]), self.candidates),
                 )
             )
         self.entries.masked_fill_(full, 0)

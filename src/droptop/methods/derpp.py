@@ -37,6 +37,7 @@ class DERpp(Learner):
 
     config: DERppConfig
     config_type = DERppConfig
+    memory_batches = 2
 
     def columns(self) -> Rows:
         """Keep the logits of a sample, too."""

@@ -11,6 +11,9 @@ from droptop.memory import Rows
 class Finetune(Learner):
     """The lower bound: trains on the stream alone, and forgets."""
 
+    def passes(self, rows: int) -> list[int]:
+        return [rows]
+
     def retrieve(self, stream: Rows) -> Rows:
         """Replay nothing."""
         return {name: rows[:0] for name, rows in stream.items()}

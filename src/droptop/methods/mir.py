@@ -42,6 +42,10 @@ class MIR(Learner):
     config: MIRConfig
     config_type = MIRConfig
 
+    def passes(self, rows: int) -> list[int]:
+        """Add those of the virtual step."""
+        return [*super().passes(rows), rows, self.config.candidates]
+
     def retrieve(self, stream: Rows) -> Rows:
         """Draw candidates and keep those most interfered with."""
         drawn = self.memory.sample(self.config.candidates, self.random["memory"], fill=stream)

@@ -7,8 +7,8 @@ from typing import Literal, get_args
 from droptop.errors import BadRequest, require
 from droptop.nets import weights as origin
 from droptop.nets.adapted import Adapted, adapt
-from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, untracked
-from droptop.nets.precision import Precision, compute_in
+from droptop.nets.backbone import Backbone, Features, evaluating, flat_buffers, last_map, least_rows, untracked
+from droptop.nets.precision import Precision, allow_tf32, compute_in
 from droptop.nets.resnet import ResNet18, Stem
 from droptop.nets.vit import ViT, ViTConfig, random_vit, vit_like
 from droptop.rng import seeded
@@ -23,11 +23,13 @@ __all__ = [
     "ViT",
     "ViTConfig",
     "adapt",
+    "allow_tf32",
     "build",
     "compute_in",
     "evaluating",
     "flat_buffers",
     "last_map",
+    "least_rows",
     "load_weights",
     "untracked",
 ]

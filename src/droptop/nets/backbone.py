@@ -84,6 +84,26 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = True
 
 
+def least_rows(model: Backbone, shape: tuple[int, int, int]) -> int:
+    """Return the fewest images of a shape that a training pass may have: 2 where BatchNorm gets one value of an image.
+
+    That is so where it follows a map of 1 x 1; of a single value per channel there is no variance.
+    """
+    layers = [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
+    values: list[int] = []  # of one image per channel, by layer
+
+    def count(_: nn.Module, given: tuple[Tensor, ...]) -> None:
+        values.append(given[0][:, 0].numel())
+
+    hooks = [layer.register_forward_pre_hook(count) for layer in layers]
+    if layers:
+        with evaluating(model):
+            model(torch.zeros(1, *shape, device=next(model.parameters()).device))
+    for hook in hooks:
+        hook.remove()
+    return 2 if 1 in values else 1
+
+
 def flat_buffers(model: nn.Module) -> list[Tensor]:
     """Lay out the buffers of a model as views of one tensor per dtype, and return these tensors.
 

@@ -2,6 +2,7 @@
 
     fp32   exact products
     tf32   products of inputs rounded to 10 bits on the GPU's matrix units, sums in float32
+           (fp32 and tf32 are told apart by switches of the whole process: `allow_tf32`)
     bf16   autocast: convolutions and products in bfloat16; statistics, losses and weights in float32
 
 Autocast alone casts every weight separately, forward and back: some fifty kernels of a few microseconds per step. Here
@@ -42,14 +43,21 @@ def _cast(tensors: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor, ...]
     return cast
 
 
+def allow_tf32(device: str, precision: Precision) -> None:
+    """Set whether a GPU may round products to TF32: for all that this process computes.
+
+    So it is for the processes of commands, and not called where users build learners beside models of their own.
+    """
+    if device == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
+
+
 def compute_in(model: Backbone, shape: tuple[int, int, int], precision: Precision, compiled: bool = False) -> None:
     """Make the parts of a backbone compute in a precision and, if `compiled`, through `torch.compile`.
 
-    `shape` is that of the images it will be given.
+    `shape` is that of the images it will be given. Whether float32 is rounded to TF32 is left as it is.
     """
     device = next(model.parameters()).device
-    if device.type == "cuda":  # these switches are global to the process
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     if precision != "bf16" and not compiled:
         return
     layers = _layers(model, torch.zeros(1, *shape, device=device))

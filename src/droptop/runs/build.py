@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from droptop import methods, nets
-from droptop.errors import BadRequest, meant, require
+from droptop.errors import BadBatch, BadRequest, meant, require
 from droptop.learner import Learner
 from droptop.nets.map_layout import MapLayout
 from droptop.options import ending_in, flatten
@@ -40,9 +40,25 @@ def build_learner(
     learner = method(model, spec, config.learner, config.chosen, seed=seed, device=device or options.device)
     if isinstance(stream, Stream):
         learner.check_tasks(len(stream.tasks))
+        check_last_batches(learner, stream)
     for each in learner.every_model:
         nets.compute_in(each, spec.shape, options.precision, options.compile and method.compiles)
     return learner
+
+
+def check_last_batches(learner: Learner, stream: Stream) -> None:
+    """Raise BadRequest if the last batch of a task, which may be smaller than the others, is too small to learn from.
+
+    A run is thus refused before its first step, and does not end at the last one of a task.
+    """
+    for task in range(len(stream.tasks)):
+        try:
+            learner.check_rows(stream.last_batch(task))
+        except BadBatch as error:
+            raise BadRequest(
+                f"task {task} of {stream.name} ends in a batch of {stream.last_batch(task)}, and {error}; leave out "
+                "--no-drop-last or raise --batch"
+            ) from None
 
 
 def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
@@ -81,6 +97,9 @@ def make_learner(
     **options: Any,
 ) -> Learner:
     """Return a learner by name: `make_learner("er", stream, debias="none", lr=0.1)`.
+
+    On a GPU it leaves torch's switches for TF32 as they are, since they hold for all models of the process: by
+    `torch.backends.cuda.matmul.allow_tf32` and `torch.backends.cudnn.allow_tf32` you choose between fp32 and tf32.
 
     Args:
         method: Name of the learner, or a Python file that defines one.

@@ -28,7 +28,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from droptop.errors import BadRequest, DroptopError
-from droptop.learner import Learner
+from droptop.learner import Learner, unit_range
 from droptop.nets import Backbone, Features, ViT
 from droptop.nets.adapted import Adapted
 from droptop.nets.precision import PARTS
@@ -72,7 +72,7 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
     exact = not any(part in vars(learner.model) for part in PARTS)  # otherwise its float32 is what is written
     with torch.no_grad():
         expected = (learner.predict(images) if exact else learner.classify(net.model, {"x": images}))[:, net.seen]
-    inputs = images.float() / 255 if images.dtype == torch.uint8 else images
+    inputs = unit_range(images)
     try:
         with tempfile.TemporaryDirectory(prefix=".export-", dir=path.absolute().parent) as folder:
             beside = Path(folder) / path.name
@@ -100,9 +100,8 @@ class ExportedNet(nn.Module):
     def __init__(self, learner: Learner) -> None:
         super().__init__()
         self.model, self.given = float32_copy(learner.model), learner.given
-        raw = learner.spec.dtype == torch.uint8  # other images are taken as they come
-        self.register_buffer("mean", learner.mean if raw else torch.zeros_like(learner.mean))
-        self.register_buffer("std", learner.std if raw else torch.ones_like(learner.std))
+        self.register_buffer("mean", learner.mean)
+        self.register_buffer("std", learner.std)
         self.register_buffer("seen", learner.seen.nonzero()[:, 0])
 
     def forward(self, images: Tensor) -> Tensor:
@@ -145,14 +144,14 @@ def examples(learner: Learner) -> Tensor:
     if len(images) >= 2:  # from one, torch.export would take it that N is always 1
         return images
     noise = torch.rand(CHECKED, *learner.spec.shape, generator=generator(0, "export"))
-    return (noise * 255).to(torch.uint8) if learner.spec.dtype == torch.uint8 else noise
+    return (noise * 255 if learner.spec.dtype == torch.uint8 else noise).to(learner.spec.dtype)
 
 
 def metadata(learner: Learner, kind: str) -> dict[str, str]:
     """Return the metadata of a file: what a program must know to use it."""
     from droptop import __version__
 
-    spec, raw = learner.spec, learner.spec.dtype == torch.uint8
+    spec = learner.spec
     seen = [spec.classes[label] for label in learner.seen.nonzero()[:, 0].tolist()]
     if kind == "safetensors":
         values = {
@@ -166,7 +165,7 @@ def metadata(learner: Learner, kind: str) -> dict[str, str]:
         values = {
             "classes": json.dumps(seen),
             "output": "logits: float32, N x classes",
-            "input": f"images: float32, N x {shape}, {'pixels in 0..1, not normalised' if raw else 'as trained on'}",
+            "input": f"images: float32, N x {shape}, pixels in 0..1, not normalised",
         }
     return values | {"droptop": __version__}
 

@@ -60,7 +60,8 @@ def load_learner(
         run: Folder of a run, a comparison, or one seed.
         arm: Arm of a comparison, by its name; the one after the plain arm by default.
         seed: Seed; the first one by default.
-        device: Device to load it on. On another kind than the run's its generators begin anew.
+        device: Device to load it on. On another kind than the run's its generators begin anew. On a GPU, torch's
+            switches for TF32 stay as they are.
         weights: A prompt learner's frozen weights, where they have moved since its run.
 
     Returns:

@@ -131,6 +131,14 @@ class Stream:
         full, rest = divmod(len(self.order[task]), self.config.batch)
         return full + (rest > 0 and not self.config.drop_last)
 
+    def last_batch(self, task: int) -> int:
+        """Return the number of samples in the last batch of a task.
+
+        Args:
+            task: The number of the task, from 0.
+        """
+        return min(len(self.order[task]) - (self.steps(task) - 1) * self.config.batch, self.config.batch)
+
     def __len__(self) -> int:
         """Return the number of batches of all tasks."""
         return sum(self.steps(task) for task in range(len(self.tasks)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from droptop.sweeps.sweep import Driver, Pack
 from droptop.training.observer import Job
-from droptop.training.worker_pool import Worker, WorkerPool
+from droptop.training.worker_pool import Worker, WorkerPool, by_switches
 from droptop.training.workers import Failure
 
 
@@ -49,8 +49,4 @@ def merged(packs: list[Pack]) -> list[Sequence[Job]]:
 
     Packs stay apart where they differ in an option that switches the whole process.
     """
-    by_options: dict[tuple[object, ...], list[Job]] = {}
-    for pack in packs:
-        options = pack[0].config.options
-        by_options.setdefault((options.precision, options.deterministic, options.parallel), []).extend(pack)
-    return list(by_options.values())
+    return by_switches(job for pack in packs for job in pack)

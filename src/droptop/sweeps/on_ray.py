@@ -35,7 +35,7 @@ def run_pack(pack: Pack) -> tuple[Failure | str | None, list[str]]:
 
     options = pack[0].config.options
     torch.set_num_threads(options.threads)
-    prepare(options.device, options.deterministic)
+    prepare(options.device, options.deterministic, options.precision)
     stop, notes = threading.Event(), list[str]()
     before = {signum: signal.signal(signum, lambda *_: stop.set()) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,5 +1,5 @@
-"""Learning without tasks: from any iterable of `(x, y)` batches, measured every so many samples.
-A `Stream` is such an iterable too: what follows images and labels in a batch is ignored.
+"""Learning from any iterable of `(x, y)` batches, without tasks, measured every so many samples.
+Batches `(x, y, task)` have tasks; those of a `Stream` are such batches.
 
     import torch, droptop
 
@@ -11,8 +11,9 @@ A `Stream` is such an iterable too: what follows images and labels in a batch is
     print(history.samples, history.accuracy("test"), history.anytime("test"))
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 from droptop.errors import BadBatch, BadRequest, Diverged, meant, require
@@ -80,7 +81,8 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
 
     Args:
         learner: The learner, which is trained in place.
-        batches: Tuples or lists of images and labels; further parts are ignored.
+        batches: Tuples or lists of images, labels and, where there are tasks, the number of the task. A third part
+            that is no integer and further parts are ignored.
         tests: Test sets by name.
         every: Samples between evaluations.
 
@@ -105,7 +107,7 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
         if not isinstance(batch, tuple | list) or len(batch) < 2:
             raise BadBatch(f"batch {index} must be a tuple of images and labels, not a {type(batch).__name__}")
         try:
-            learner.observe(batch[0], batch[1])
+            learner.observe(batch[0], batch[1], task_of(batch))
         except (BadBatch, Diverged) as error:
             raise type(error)(f"batch {index}: {error}") from None
         before, samples = samples, samples + len(batch[1])
@@ -116,3 +118,8 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
     if history.samples[-1:] != [samples]:
         history.measure(learner, samples, tests)
     return history
+
+
+def task_of(batch: Sequence[Any]) -> int:
+    """Return the task of a batch: its third part, if that is an integer; else 0, the one task of all batches."""
+    return int(batch[2]) if len(batch) > 2 and isinstance(batch[2], Integral) else 0

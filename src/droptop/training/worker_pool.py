@@ -6,7 +6,7 @@ The other side is `workers.py`.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -155,7 +155,17 @@ def run_jobs(
     cores: Callable[[], int] = lambda: len(os.sched_getaffinity(0)),
 ) -> None:
     """Run every job; raise what stopped them, after all workers have saved and ended."""
-    # Seeds share a GPU best within one process; on a CPU every process takes one job at a time.
-    on_gpu = jobs[0].config.options.device == "cuda"
     observer.begin(len(jobs))
-    WorkerPool(observer, [list(jobs)] if on_gpu else [[job] for job in jobs]).run(threads, cores())
+    if jobs[0].config.options.device == "cuda":  # seeds share a GPU best within one process
+        WorkerPool(observer, by_switches(jobs)).run(threads, 1)
+    else:  # every process takes one job at a time
+        WorkerPool(observer, [[job] for job in jobs]).run(threads, cores())
+
+
+def by_switches(jobs: Iterable[Job]) -> list[Sequence[Job]]:
+    """Divide jobs where they differ in an option that switches the whole process, as `workers.prepare` does."""
+    divided: dict[tuple[object, ...], list[Job]] = {}
+    for job in jobs:
+        options = job.config.options
+        divided.setdefault((options.precision, options.deterministic, options.parallel), []).append(job)
+    return list(divided.values())

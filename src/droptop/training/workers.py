@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 
 from droptop.data.image_cache import forget_reads, sharing_reads
 from droptop.errors import BadRequest, DroptopError, WorkerDied
+from droptop.nets import Precision, allow_tf32
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.seed_run import Interrupted, SeedRun, seed_run
@@ -48,7 +49,7 @@ def serve(pipe: Connection, stop: threading.Event) -> None:
     while (order := pipe.recv()) is not None:
         jobs, go_on_after_failures = order
         options = jobs[0].config.options
-        prepare(options.device, options.deterministic)
+        prepare(options.device, options.deterministic, options.precision)
         runs = [
             seed_run(job, Reporter(pipe, number), partial(send_note, pipe, number)) for number, job in enumerate(jobs)
         ]
@@ -129,10 +130,11 @@ class Reporter:
             self.last = time.monotonic()
 
 
-def prepare(device: str, deterministic: bool) -> None:
+def prepare(device: str, deterministic: bool, precision: Precision) -> None:
     """Set torch's switches for a device, which hold for the whole process."""
     import torch
 
+    allow_tf32(device, precision)
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
         torch.backends.cudnn.benchmark = not deterministic

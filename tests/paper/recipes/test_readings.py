@@ -64,5 +64,7 @@ def test_readings_cover_what_the_paper_leaves_open():
         "rounding",
         "shift",
         "p_counter",
+        "mask_rows",
+        "remainder",
         "lr",
     }

@@ -7,7 +7,7 @@ import torch
 
 from droptop.errors import BadRequest
 from droptop.learner import Learner
-from droptop.nets import Features, evaluating
+from droptop.nets import Features, allow_tf32, evaluating
 from droptop.paper.recipes.feature_definitions import FeatureStatistics, Head, Numbers, feature_statistics
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config
@@ -21,6 +21,7 @@ WITH, WITHOUT = "biased", "removed"  # test sets that show the same images with 
 
 def load_seed_with_stream(config: Config, run: Path, seed: int) -> tuple[Stream, Learner]:
     """Return a seed's stream and its learner as of the last checkpoint; raise BadRequest if it has none."""
+    allow_tf32(config.options.device, config.options.precision)
     return build_stream(config, seed), restore(SeedPlace(config, run, seed), config.options.device).learner
 
 

@@ -89,7 +89,7 @@ def cost(config: Config, steps: int) -> dict[str, float]:
     from droptop.training.workers import prepare
 
     torch.set_num_threads(config.options.threads)
-    prepare(config.options.device, deterministic=False)
+    prepare(config.options.device, deterministic=False, precision=config.options.precision)
     engine: Engine = "graphs" if config.options.device == "cuda" and config.options.graphs else "eager"
     measured = [(row, peak_mib()) for row in race(config, engine, [1, 1], steps)]
     row, peak = measured[-1]  # the second time, when everything is loaded and compiled
