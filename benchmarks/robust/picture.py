@@ -21,7 +21,9 @@ def main(table: str, picture: str, arms: str, tests: str) -> None:
     n = {rows[arm, test]["n"] for arm in effects for test in effects[arm]}
     row = rows[arms.split(",")[0], tests.split(",")[0]]
     with plt.rc_context(STYLE):
-        figure = arm_effects({"effects": effects}, f"{row['method']} on {row['stream']}, {' or '.join(sorted(n))} seeds")
+        figure = arm_effects(
+            {"effects": effects}, f"{row['method']} on {row['stream']}, {' or '.join(sorted(n))} seeds"
+        )
         figure.savefig(picture)
 
 
