@@ -11,7 +11,7 @@ decouple.py     punish large logits
 colour.py       jitter of colours
 randconv.py     random filters
 rsc.py          mute what the gradient points at
-attach.py       DropTop in any model and any training loop
+attach.py       members in any model and any training loop; attach_options.py, their options there
 
 `MEMBERS` has them by name, `recipes.py` has names that stand for members with options; `members_of` reads both.
 """

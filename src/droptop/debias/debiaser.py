@@ -40,9 +40,7 @@ class Debiaser(nn.Module):
     """
 
     config_type: ClassVar[type[Any]] = NoSettings  # a frozen dataclass, whose fields are its options
-    needs_logits: ClassVar[bool] = (
-        False  # does `first_map` ask `view.logits`? A user's own model, without it, is refused
-    )
+    needs_logits: ClassVar[bool] = False  # does `first_map` ask `view.logits`? A user's own model has none
 
     def __init__(self, config: Any, classes: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -55,8 +53,8 @@ class Debiaser(nn.Module):
     def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
         """Return a changed first map (B, c, h, w) of stream and memory samples with these labels (B).
 
-        `view` gives what the net would make of the map.
-        `direction` is 0 or 1 for the two models of `--reference`, which DropTop alone has; None otherwise.
+        `view` gives what the net would make of the map. `direction` is 0 or 1 for the two models of `--reference`, which
+        DropTop alone has; None otherwise.
         """
         return first
 
