@@ -53,8 +53,8 @@ class Debiaser(nn.Module):
     def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
         """Return a changed first map (B, c, h, w) of stream and memory samples with these labels (B).
 
-        `view` gives what the net would make of the map. `direction` is 0 or 1 for the two models of `--reference`, which
-        DropTop alone has; None otherwise.
+        `view` gives what the net would make of the map. `direction` is 0 or 1 for the two models of `--reference`,
+        which DropTop alone has; None otherwise.
         """
         return first
 
