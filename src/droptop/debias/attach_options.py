@@ -36,7 +36,7 @@ def chosen(debias: str, options: dict[str, Any]) -> list[Chosen]:
 
 
 def check_alone(config: DropTopConfig) -> None:
-    """Raise BadRequest for settings of DropTop that take a learner, which knows of tasks, memory rows and two models."""
+    """Raise BadRequest for settings of DropTop that take a learner: one knows of tasks, memory rows and two models."""
     config.check_kappa_0(DropTopConfig())
     require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
     require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
