@@ -18,13 +18,11 @@ def main(table: str, picture: str, arms: str, tests: str) -> None:
     with Path(table).open(newline="") as file:
         rows = {(row["arm"], row["test"]): row for row in csv.DictReader(file)}
     effects = {arm: {test: {"A_avg": effect(rows[arm, test])} for test in tests.split(",")} for arm in arms.split(",")}
-    n = {rows[arm, test]["n"] for arm in effects for test in effects[arm]}
+    counts = sorted({rows[arm, test]["n"] for arm in effects for test in effects[arm]})
     row = rows[arms.split(",")[0], tests.split(",")[0]]
+    title = f"{row['method']} on {row['stream']}, {' or '.join(counts)} seeds"
     with plt.rc_context(STYLE):
-        figure = arm_effects(
-            {"effects": effects}, f"{row['method']} on {row['stream']}, {' or '.join(sorted(n))} seeds"
-        )
-        figure.savefig(picture)
+        arm_effects({"effects": effects}, title).savefig(picture)
 
 
 def effect(row: dict[str, str]) -> dict[str, object]:

@@ -42,7 +42,7 @@ def test_a_small_probe_draws_as_the_learners_does_while_the_memory_fills():
             layer.probe(learner.normalise(rows["x"]), rows["y"])
             for name, value in learner.debias.droptop.intensity.state_dict().items():
                 torch.testing.assert_close(
-                    layer.debias.intensity.state_dict()[name], value, rtol=0, atol=0, equal_nan=True
+                    layer.droptop.intensity.state_dict()[name], value, rtol=0, atol=0, equal_nan=True
                 )
             assert torch.equal(layer.debias.generator.get_state(), learner.random["debias"].get_state())
     assert sizes == [8, 16, 20, 20]
@@ -55,7 +55,7 @@ def test_a_probe_larger_than_the_memory_takes_all_of_it_and_draws_alike():
     rows = learner.memory.read(torch.arange(8))
     learner.probe()
     layer.probe(learner.normalise(rows["x"]), rows["y"])
-    torch.testing.assert_close(layer.debias.intensity.loss, learner.debias.droptop.intensity.loss, equal_nan=True)
+    torch.testing.assert_close(layer.droptop.intensity.loss, learner.debias.droptop.intensity.loss, equal_nan=True)
     assert torch.equal(layer.debias.generator.get_state(), learner.random["debias"].get_state())
 
 

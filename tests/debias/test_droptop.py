@@ -7,7 +7,7 @@ from droptop import BadRequest, DropTop, DropTopConfig
 from droptop.debias import Intensity, IntensityConfig, fuse
 from droptop.rng import generator
 
-from .attaching import X, Y, attached
+from .attaching import attached
 from toys import differences, feed, snapshot, toy_batches, toy_learner
 
 FIRST = torch.rand(200, 6, 16, 16, generator=torch.Generator().manual_seed(1)) + 0.1
@@ -166,9 +166,11 @@ def test_a_learner_masks_the_rows_that_it_is_told_to(rows, replay_forward, more)
 
 
 def test_rows_that_nobody_can_tell_apart_are_refused():
-    model, layer = attached(mask_rows="stream")
-    with layer.labels(Y), pytest.raises(BadRequest, match="--mask-rows takes all where nobody knows the memory's rows"):
-        model(X)
+    said = "--mask-rows takes all where nobody knows the memory's rows"
+    with pytest.raises(BadRequest, match=said):
+        attached(mask_rows="stream")
+    with pytest.raises(BadRequest, match=said):
+        apply(mask_rows="stream")
     with pytest.raises(BadRequest, match="--remainder takes random with --drop random"):
         DropTopConfig(drop="random", remainder="none")
 

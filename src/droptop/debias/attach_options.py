@@ -30,11 +30,17 @@ def chosen(debias: str, options: dict[str, Any]) -> list[Chosen]:
         own = {path.removeprefix(name + "."): value for path, value in values.items() if path.startswith(name + ".")}
         config = replaced(usual[name], own)
         if isinstance(config, DropTopConfig):
-            config.check_kappa_0(DropTopConfig())
-            require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
-            require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
+            check_alone(config)
         made.append(Chosen(kind, config))
     return made
+
+
+def check_alone(config: DropTopConfig) -> None:
+    """Raise BadRequest for settings of DropTop that take a learner: one knows of tasks, memory rows and two models."""
+    config.check_kappa_0(DropTopConfig())
+    require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
+    require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
+    require(config.mask_rows == "all", "mask_rows", "all where nobody knows the memory's rows", config.mask_rows)
 
 
 def path_of(name: str, paths: list[str]) -> str:
