@@ -441,7 +441,7 @@ class Learner:
         for name, member in self.debias.members.items():
             if member.needs_logits and isinstance(self.model, Adapted):
                 raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of one's own")
-        if self.debias.droptop is None or not self.debias.attention_pass:
+        if self.debias.droptop is None or not self.debias.droptop.attention_pass:
             return
         with evaluating(self.model):
             last = self.model.features(torch.zeros(1, *self.spec.shape, device=self.device)).map

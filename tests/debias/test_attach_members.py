@@ -8,7 +8,9 @@ import torch.nn.functional as F
 
 import droptop
 from droptop import BadBatch, BadRequest
-from droptop.debias import MEMBERS
+from droptop.debias import MEMBERS, Chosen, Debiaser, Family
+from droptop.debias.debiaser import NoSettings
+from droptop.nets import untracked
 from droptop.rng import generator
 
 from .attaching import X, Y, attached, outcome, same, seeded
@@ -131,3 +133,35 @@ def test_images_that_are_none_and_missing_intensities_are_refused():
     with pytest.raises(BadRequest, match="has no intensities"):
         layer.kappa  # noqa: B018
     assert not any(layer.adjust(X, Y) for _ in range(6))  # and there is nothing to adapt
+
+
+class Looking(Debiaser):
+    """Keeps the last map that it is shown, and changes nothing."""
+
+    def first_map(self, first, view, labels, direction=None):
+        self.seen = view.last()
+        return first
+
+
+class Honest(Looking):
+    needs_last = True
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_debiaser_of_ones_own_sees_the_last_map_if_it_says_so(own):
+    """In a learner's net and in a user's own model: the last map is that of a plain pass."""
+    learner = toy_learner(debias="mixstyle", own=own)
+
+    def look(kind):
+        learner.debias = Family([Chosen(kind, NoSettings())], CLASSES, learner.random["debias"])
+        learner.logits(learner.model, X, {"y": Y}, learner.debias)
+        return next(iter(learner.debias.members.values())).seen
+
+    with torch.no_grad(), untracked(learner.model):
+        expected = learner.model.features(X).map
+    assert torch.equal(look(Honest), expected)
+    if own:
+        with pytest.raises(BadRequest, match="needs_last = True"):
+            look(Looking)
+    else:
+        assert torch.equal(look(Looking), expected)

@@ -40,6 +40,7 @@ class Debiaser(nn.Module):
     """
 
     config_type: ClassVar[type[Any]] = NoSettings  # a frozen dataclass, whose fields are its options
+    needs_last: ClassVar[bool] = False  # does `first_map` ask `view.last`? In a user's own model it takes a pass ahead
     needs_logits: ClassVar[bool] = False  # does `first_map` ask `view.logits`? A user's own model has none
 
     def __init__(self, config: Any, classes: int, generator: torch.Generator) -> None:

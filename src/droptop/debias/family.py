@@ -47,8 +47,10 @@ class Family:
 
     @property
     def attention_pass(self) -> AttentionNorm | None:
-        """Return what BatchNorm normalises by in the attention pass; None unless DropTop looks at the last map."""
-        return None if self.droptop is None else self.droptop.attention_pass
+        """Return what BatchNorm normalises by in the attention pass; None where no member looks at the last map."""
+        if self.droptop is not None and self.droptop.attention_pass is not None:
+            return self.droptop.attention_pass
+        return "batch" if any(member.needs_last for member in self.members.values()) else None
 
     def images(self, x: Tensor) -> Tensor:
         """Return images changed by every member that acts on them."""

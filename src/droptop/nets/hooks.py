@@ -190,7 +190,12 @@ class MapHooks:
         return with_tensor(output, put_back(self.change(first, self.last_map)))
 
     def last_map(self) -> Tensor:
-        """Return the last map that was seen, its tokens laid out as those of the first map."""
+        """Return the last map that was seen, its tokens laid out as those of the first map.
+
+        Raise BadRequest if there was no attention pass.
+        """
+        if "last" not in self.seen:
+            raise BadRequest("a debiaser that asks for the last map says so: needs_last = True")
         first, _ = self.layout.map_in(self.seen["first"], self.names["first"], self.square)
         return self.layout.like(first).map_in(self.seen["last"], self.names["last"], self.square)[0]
 
