@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from droptop.results.statistics import CURVES, Effect, estimate, verdict
+from droptop.results.statistics import CURVES, EQUAL, Effect, estimate, verdict
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 COST = "passes: images forward and backward per image of the stream; forward alone counts a third"
@@ -126,6 +126,11 @@ def ranked(comparison: dict[str, Any]) -> list[str]:
         return -math.inf if mean is None else mean
 
     return sorted(comparison["effects"], key=mean_effect, reverse=True)
+
+
+def contenders(ranking: Sequence[str]) -> list[str]:
+    """Return arms without the plain ones of equal cost, which are there to be compared with."""
+    return [arm for arm in ranking if not (arm.startswith(EQUAL) and arm.removeprefix(EQUAL) in ranking)]
 
 
 def cost_table(costs: dict[str, Any]) -> Table:

@@ -54,11 +54,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     run, effects, ranking = arms[-1].run, comparison["effects"], tables.ranked(comparison)
     several = len(ranking) > 1
     words = {arm: {test: verdict("A_avg", of["A_avg"]) for test, of in tests.items()} for arm, tests in effects.items()}
-    page.headline = sentence(ranking[0], run.method, run.data, words[ranking[0]])
-    if several and "better" in words[ranking[0]].values():
-        page.headline = f"The best of {len(ranking)} arms: {page.headline[0].lower()}{page.headline[1:]}"
-    elif several:
-        page.headline = f"None of {len(ranking)} arms helps {run.method} on {run.data} by a significant difference."
+    page.headline = headline(tables.contenders(ranking), run.method, run.data, words)
     page.findings = tables.answer(comparison)
     if len(done) < len(arms[0].run.seeds):
         page.findings.append(f"so far, from {counted(len(done), 'seed')} that all arms have finished")
@@ -131,6 +127,17 @@ def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:
 def cost_table(costs: dict[str, Any]) -> Table:
     """Return what a training step of each arm costs."""
     return Table("Cost of a step", tables.COST_COLUMNS, tables.cost_rows(costs), f"{tables.COST}.")
+
+
+def headline(arms: list[str], method: str, data: str, words: dict[str, dict[str, str]]) -> str:
+    """Return the answer in one sentence, from the arms, best first, and a verdict per arm and test set."""
+    helping = [arm for arm in arms if "better" in words[arm].values()]
+    if len(arms) == 1:
+        return sentence(arms[0], method, data, words[arms[0]])
+    if not helping:
+        return f"None of {len(arms)} arms helps {method} on {data} by a significant difference."
+    said = sentence(helping[0], method, data, words[helping[0]])
+    return f"The best of {len(arms)} arms: {said[0].lower()}{said[1:]}"
 
 
 def sentence(debias: str, method: str, data: str, words: dict[str, str]) -> str:
