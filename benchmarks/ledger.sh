@@ -14,6 +14,7 @@ droptop paper readings "${gpu[@]}" --methods er --seeds 10 --out "$out/readings"
 droptop paper table1 "${gpu[@]}" --data split-cifar10,split-cifar100,$tiny --seeds 10 --out "$out/table1"
 droptop paper ablation "${gpu[@]}" --data split-cifar10,split-cifar100,$tiny --seeds 10 --out "$out/table1"
 droptop paper ablation-unbiased "${gpu[@]}" --data $tiny --seeds 10 --out "$out/table1"
+# Of its rows, ASER with one candidate per class is to be run: it came after the others were measured.
 droptop paper readings "${gpu[@]}" --methods derpp,mir,gss,aser --seeds 10 --out "$out/readings-methods"
 for recipe in design validity sensitivity; do
     droptop paper $recipe "${gpu[@]}" --seeds 10 --out "$out/$recipe"

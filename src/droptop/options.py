@@ -20,6 +20,7 @@ WITHOUT_EFFECT = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel
 YOUNGER = {
     "droptop.attention_norm": "batch",
     "stream.hold_out": 0.0,
+    "learner.sampling": "filled",
     "learner.average": False,
     "learner.average_decay": 0.99,
 }

@@ -28,6 +28,7 @@ def test_readings_that_are_the_default_have_no_row():
         "ASER, as it is",
         "ASER, separate forward passes",
         "ASER, no augmentation",
+        "ASER, one candidate per class",
     }
 
 

@@ -6,7 +6,8 @@ shows how far it moves accuracy, forgetting, and what DropTop changes.
 All readings are varied for ER. For the other replay methods there are two: separate forward passes instead of a joint
 one, and no augmentation, without which ER forgets as much as they do in the paper. The code that the paper follows for
 MIR and GSS (Shim et al., 2021) also adds the mean losses of both passes, where ours is one mean over all rows: with as
-many rows from each and plain SGD, that is twice the learning rate.
+many rows from each and plain SGD, that is twice the learning rate. For ASER it has one
+pass, and draws fewer samples per class than ours, which is varied too.
 """
 
 from functools import partial
@@ -31,7 +32,7 @@ DEFAULT, SEPARATE, ADDED, BARE = (
     "separate forward passes, lr 0.2",
     "no augmentation",
 )
-# By name, options of both arms. Those of the debiasing layer change nothing in the arm without DropTop.
+# Of ER: by name, options of both arms. Those of the debiasing layer change nothing in the arm without DropTop.
 READINGS: dict[str, CellOptions] = {
     DEFAULT: {},
     SEPARATE: {"replay_forward": "separate"},
@@ -52,16 +53,21 @@ READINGS: dict[str, CellOptions] = {
     "lr 0.03": {"lr": 0.03},
     "lr 0.05": {"lr": 0.05},
 }
+# Of the other replay methods, two of these, and what single methods have besides.
+ADDED_LOSSES: dict[str, CellOptions] = {ADDED: READINGS[ADDED]}
+OF_METHODS: dict[str, dict[str, CellOptions]] = {
+    "mir": ADDED_LOSSES,
+    "gss": ADDED_LOSSES,
+    "aser": {"one candidate per class": {"sampling": "published"}},
+}
 QUICK = (DEFAULT, SEPARATE, "attention by running statistics", "rounding to the nearest", "lr 0.03")
 
 
 def readings_of(scope: Scope, method: str) -> dict[str, CellOptions]:
     """Return the readings that are varied for a method."""
-    if method == "er":
-        names = QUICK if scope.quick else tuple(READINGS)
-    else:
-        names = (DEFAULT, SEPARATE, *((ADDED,) if method in ("mir", "gss") else ()), BARE)
-    return {name: READINGS[name] for name in names}
+    replay = QUICK if scope.quick else tuple(READINGS)
+    names = replay if method == "er" else (DEFAULT, SEPARATE, BARE)
+    return {name: READINGS[name] for name in names} | OF_METHODS.get(method, {})
 
 
 def rows_of(results: CellResults, data: str) -> dict[str, tuple[CellOptions, CellOptions]]:
