@@ -30,4 +30,6 @@ droptop paper overhead "${gpu[@]}" --data $tiny --out "$out/overhead"
 if [ -n "$weights" ]; then
     droptop paper table2 "${gpu[@]}" --data $tiny --weights "$weights" --seeds 5 --out "$out/table2"
     droptop paper table-f "${gpu[@]}" --data split-cifar10 --weights "$weights" --seeds 5 --out "$out/table-f"
+    # To be run: what the code that the paper follows does besides, and the other reading of the memories.
+    droptop paper readings-prompts "${gpu[@]}" --data split-cifar10,$tiny --weights "$weights" --seeds 5 --out "$out/readings-prompts"
 fi

@@ -205,6 +205,7 @@ DEPARTURES = [
         "what it is for",
         {"learner.replay_forward": {"separate"}, "learner.lr": {0.01, 0.03, 0.05, 0.2}, "net.width": {20}},
     ),
+    Departure(("readings-prompts",), "the other reading of the sentence: 500 is DualPrompt's", {"memory": {500}}),
 ]
 
 
