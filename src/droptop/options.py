@@ -32,8 +32,16 @@ YOUNGER = {
     "stream.hold_out": 0.0,
     "learner.sampling": "filled",
     "learner.renew_optimizer": False,
+    "learner.preset": "paper",
     "learner.average": False,
     "learner.average_decay": 0.99,
+}
+# Of these, the options that not every run has, and an older one that a run has where it has them.
+BESIDE = {
+    "droptop.attention_norm": "droptop.gamma",
+    "learner.sampling": "learner.per_class",
+    "learner.renew_optimizer": "learner.beta_1",
+    "learner.preset": "learner.beta_1",
 }
 
 
