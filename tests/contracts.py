@@ -30,13 +30,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "plain-images": {"augment": "none"},
 }
 OWN = {"own": {"own": True}, "own-reference": {"own": True, "reference": True}}  # with a model of somebody's own
+# What single methods have besides.
+OF_METHODS: dict[str, dict[str, Any]] = {"published": {"sampling": "published"}}
 TOUCHING = ("reference", "separate", "iterations")  # the variants that change how a method's own parts are called
 
 
 def over(cases):
     return pytest.mark.parametrize(
         ("method", "options"),
-        [pytest.param(method, (ARMS | VARIANTS | OWN)[name], id=f"{method}-{name}") for method, name in cases],
+        [
+            pytest.param(method, (ARMS | VARIANTS | OWN | OF_METHODS)[name], id=f"{method}-{name}")
+            for method, name in cases
+        ],
     )
 
 
@@ -44,7 +49,7 @@ over_debiased = over([*((method, "droptop") for method in METHODS), ("er", "own"
 over_learners = over([*((method, arm) for method in METHODS for arm in ARMS), ("er", "own")])
 over_variants = over(
     [(method, name) for method in METHODS for name in (*ARMS, *(VARIANTS if method == "er" else TOUCHING))]
-    + [("er", "own"), ("mir", "own"), ("er", "own-reference")]
+    + [("er", "own"), ("mir", "own"), ("er", "own-reference"), ("aser", "published")]
 )
 
 

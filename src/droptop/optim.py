@@ -36,6 +36,13 @@ class Fused:
         for gradients in by_dtype.values():
             self.advance(gradients)
 
+    @torch.no_grad()
+    def renew(self) -> None:
+        """Forget every earlier step: the state of each weight becomes what it was before the first one, in place."""
+        for weight, state in self.state.items():
+            for name, value in self.initial_state(weight).items():
+                state[name].copy_(value)
+
     def initial_state(self, weight: Tensor) -> dict[str, Tensor]:
         """Return the state of a weight before the first step."""
         raise NotImplementedError

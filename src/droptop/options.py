@@ -15,15 +15,37 @@ SECTIONS = ("stream", "net", "learner", "droptop")  # tables of a configuration 
 UNNAMED = ("options", "members")  # parts of a configuration that are no tables of their own
 NO_DEBIAS = "none"
 # Options that do not change any result.
-WITHOUT_EFFECT = ("seeds", "first_seed", "root", "checkpoint_seconds", "parallel", "maps", "maps_seeds", "log")
+WITHOUT_EFFECT = (
+    "seeds",
+    "first_seed",
+    "root",
+    "checkpoint_seconds",
+    "parallel",
+    "maps",
+    "maps_seeds",
+    "log",
+    "learner.preset",  # only a name for other options
+)
 # Options that older runs do not have, and the values that stand for what those runs did.
 YOUNGER = {
     "droptop.attention_norm": "batch",
     "droptop.mask_rows": "all",
     "droptop.remainder": "random",
     "stream.hold_out": 0.0,
+    "learner.sampling": "filled",
+    "learner.renew_optimizer": False,
+    "learner.preset": "paper",
     "learner.average": False,
     "learner.average_decay": 0.99,
+}
+# Of these, the options that not every run has, and an older one that a run has where it has them.
+BESIDE = {
+    "droptop.attention_norm": "droptop.gamma",
+    "droptop.mask_rows": "droptop.gamma",
+    "droptop.remainder": "droptop.gamma",
+    "learner.sampling": "learner.per_class",
+    "learner.renew_optimizer": "learner.beta_1",
+    "learner.preset": "learner.beta_1",
 }
 
 

@@ -80,9 +80,11 @@ OF_PROMPTS = {
     "net.input_size": 224,
     "net.pixel_mean": 0.4,
     "net.pixel_std": 0.3,
+    "learner.preset": "as-published",
     "learner.lr_scale": "batch/256",
     "learner.beta_1": 0.8,
     "learner.beta_2": 0.99,
+    "learner.renew_optimizer": True,
     "learner.clip": 2.0,
     "learner.query_image": "augmented",
     "learner.batch_choice": True,
@@ -91,7 +93,7 @@ OF_METHODS = {
     "derpp": {"learner.distill_weight": 0.4, "learner.replay_weight": 0.6},
     "mir": {"learner.candidates": 40},
     "gss": {"learner.gradient_batches": 4, "learner.gradient_batch": 5},
-    "aser": {"learner.neighbours": 5, "learner.per_class": 2.5},
+    "aser": {"learner.neighbours": 5, "learner.per_class": 2.5, "learner.sampling": "published"},
     "l2p": OF_PROMPTS
     | {
         "learner.pool": 12,
@@ -141,6 +143,18 @@ def test_every_option_of_a_method_is_reachable(method):
     assert base.keys() - NAMED == shared | own.keys()
     assert all(base[path] != value for path, value in own.items())
     assert flatten(parsed("--method", method, *command_line(own))) == base | own
+
+
+def test_a_preset_is_reachable_and_survives_toml(tmp_path):
+    config = parsed("--method", "l2p", "--preset", "as-published", "--pull", "0.5")
+    assert (config.learner.pull, config.learner.lr_scale) == (0.5, "batch/256")
+    (tmp_path / "c.toml").write_text(plan(config).toml())
+    assert parsed("--config", str(tmp_path / "c.toml")) == config
+    (tmp_path / "short.toml").write_text('method = "l2p"\npreset = "as-published"\n')
+    wins = parsed("--config", str(tmp_path / "short.toml"), "--pull", "0.5")
+    assert wins == config
+    with pytest.raises(BadRequest, match="unknown option preset with --data fashion-sticker --method er"):
+        parsed("--preset", "as-published")
 
 
 def test_every_option_survives_toml(tmp_path):

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from droptop.memory import Buffer, balanced_draw, first_free_slots, weighted_draw
+from droptop.memory import Buffer, balanced_draw, draw_per_class, first_free_slots, weighted_draw
 
 
 def buffer_of(labels, capacity):
@@ -43,6 +43,28 @@ def test_balanced_draw_is_fair_within_a_class():
         counts[slots] += 1
     assert (counts[:8] / 4000 - 2 / 8).abs().max() < 4 * math.sqrt(0.25 * 0.75 / 4000)
     assert (counts[8:10] == 4000).all()
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20), st.integers(1, 4), st.integers(0, 10**6))
+def test_draw_per_class_takes_so_many_of_every_class(labels, each, seed):
+    slots, there = draw_per_class(buffer_of(labels, 22), 5, each, torch.Generator().manual_seed(seed))
+    assert slots.shape == there.shape == (5, each)
+    for label in range(5):
+        drawn = slots[label][there[label]].tolist()
+        assert all(labels[slot] == label for slot in drawn)
+        assert len(set(drawn)) == len(drawn) == min(each, labels.count(label))
+        assert (slots[label][~there[label]] == 22).all()
+
+
+def test_draw_per_class_is_fair_within_a_class():
+    buffer, random = buffer_of([0] * 8 + [1] * 2, 12), torch.Generator().manual_seed(0)
+    counts = torch.zeros(2, 13)
+    for _ in range(4000):
+        slots, _ = draw_per_class(buffer, 2, 2, random)
+        for place in (0, 1):  # the first of each class, and the second
+            counts[place, slots[:, place]] += 1
+    assert (counts[:, :8] / 4000 - 1 / 8).abs().max() < 4 * math.sqrt(1 / 8 * 7 / 8 / 4000)
+    assert (counts[:, 8:10] / 4000 - 1 / 2).abs().max() < 4 * math.sqrt(0.25 / 4000)
 
 
 def test_weighted_draw_is_sequential_sampling_without_replacement():

@@ -5,12 +5,15 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from droptop.memory import balanced_draw
+from droptop import BadRequest, configure
+from droptop.learner import Joined
+from droptop.memory import balanced_draw, draw_per_class
 from droptop.methods import aser
-from droptop.methods.aser import knn_shapley, take_places
+from droptop.methods.aser import knn_shapley, standing_in, take_places
 
 from toys import feed, toy_batches, toy_learner
 
@@ -162,3 +165,100 @@ def test_classes_with_few_samples_are_handled():
     expected = torch.tensor([0, 0, 15 / 20, 19 / 20])
     assert (often - expected).abs().max() < 4 * math.sqrt(0.25 / 4000)
     assert not often[:2].any()
+
+
+# -- As in the authors' code: floor(per_class) candidates and judges per class, and no more are replayed --------------
+
+
+@pytest.mark.parametrize("memory_batch", [2, 3, 6])
+def test_published_sampling_against_a_slow_loop(memory_batch):
+    options = {"memory": 16, "memory_batch": memory_batch, "debias": "none"}
+    learner = feed(toy_learner("aser", sampling="published", **options), toy_batches(6))
+    learner.memory.rows["y"][:16] = torch.tensor([0, 1, 2, 3, *range(3)] + 3 * [0, 1, 2])  # of one class, one sample
+    stream = dict(zip("xy", toy_batches(1, size=5, seed=5)[0]))
+    state = learner.random["memory"].get_state()
+    replayed = learner.retrieve(stream)
+    learner.random["memory"].set_state(state)
+    slots, there = draw_per_class(learner.memory, 4, 2, learner.random["memory"])
+    assert there.sum(1).tolist() == [2, 2, 2, 1]  # the fourth class has no judge
+    candidates, judges = (learner.memory.read(slots[there[:, part], part]) for part in (0, 1))
+    cooperative, adversarial = (
+        mean_values(learner, rows["x"], rows["y"], candidates["x"], candidates["y"]) for rows in (judges, stream)
+    )
+    value = [a - b for a, b in zip(cooperative, adversarial)]
+    count = min(memory_batch, 4)
+    assert replayed["there"].tolist() == [True] * count + [False] * (memory_batch - count)
+    of_row = {x.numpy().tobytes(): n for n, x in enumerate(candidates["x"])}
+    places = [of_row[x.numpy().tobytes()] for x in replayed["x"][:count]]
+    assert len(set(places)) == count
+    assert replayed["y"][:count].tolist() == candidates["y"][places].tolist()
+    assert [value[n] for n in places] == pytest.approx(sorted(value, reverse=True)[:count], abs=1e-5)
+
+
+def test_published_sampling_replays_one_row_of_each_class_there_is():
+    learner = feed(toy_learner("aser", sampling="published", memory=12), toy_batches(8)[:4])  # the first of two tasks
+    assert learner.memory.size == 12
+    replayed = learner.retrieve(dict(zip("xy", toy_batches(1)[0])))
+    assert len(replayed["y"]) == 6  # every step has as many rows
+    assert sorted(replayed["y"][replayed["there"]].tolist()) == [0, 1]
+
+
+def test_published_sampling_replays_at_random_until_the_memory_is_full():
+    learner, stream = toy_learner("aser", sampling="published", memory=60), dict(zip("xy", toy_batches(1)[0]))
+    assert not learner.retrieve(stream)["there"].any()
+    feed(learner, toy_batches(3))
+    state = learner.random["memory"].get_state()
+    replayed = learner.retrieve(stream)
+    learner.random["memory"].set_state(state)
+    draw_per_class(learner.memory, 4, 2, learner.random["memory"])
+    expected = learner.memory.sample(6, learner.random["memory"], fill=stream)
+    assert replayed["there"].all()
+    assert torch.equal(replayed["x"], expected["x"])
+
+
+def test_the_loss_is_that_of_the_rows_that_count():
+    """Of the rows that the authors' code would have, by a loop; those that stand in have no gradient either."""
+    learner = toy_learner("aser", sampling="published")
+    logits = torch.randn(8 + 6, 4, requires_grad=True)
+    y, there = torch.arange(14) % 4, torch.tensor([True, False, True, False, False, True])
+    batch = Joined(torch.zeros(14), y, 8, {"there": there}, {})
+    loss = learner.loss(logits, batch)
+    counting = [*range(8), 8, 10, 13]
+    expected = sum(F.cross_entropy(logits[i], y[i]) for i in counting) / len(counting)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    assert [i for i in range(14) if logits.grad[i].abs().sum() > 0] == counting
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 40))
+def test_rows_that_stand_in_are_spread_over_those_that_count(there, stream):
+    source = standing_in(torch.tensor(there), stream).tolist()
+    counting = [*range(stream), *(stream + i for i, held in enumerate(there) if held)]
+    assert all(source[i] == stream + i for i, held in enumerate(there) if held)
+    taken = [source[i] for i, held in enumerate(there) if not held]
+    times = [taken.count(row) for row in counting]
+    assert sum(times) == len(taken)  # no other row is taken
+    assert max(times) - min(times) <= 1
+    memory = sum(row >= stream for row in taken)  # of the memory's rows as many as their share, but for rounding
+    assert abs(memory - len(taken) * sum(there) / len(counting)) < 1
+
+
+def test_published_updates_have_as_many_rivals_and_judges():
+    """Rounded down, and a judge per class."""
+    learner = toy_learner("aser", sampling="published", per_class=1.6)  # of four classes int(6.4)
+    assert learner.judges == 6
+    assert toy_learner("aser", per_class=1.6).judges == 7
+    [(slots, _)] = learner.draw_balanced(6)
+    assert len(slots) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"per_class": 0.5}, "--sampling takes filled with --per-class below 1"),
+        ({"replay_forward": "separate"}, "--sampling takes filled with --replay-forward separate"),
+    ],
+)
+def test_published_sampling_is_refused_where_it_cannot_be(options, message):
+    with pytest.raises(BadRequest, match=message):
+        configure("fashion", "aser", sampling="published", **options)

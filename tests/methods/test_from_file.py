@@ -14,6 +14,7 @@ from droptop.cli.report import command as made_by
 from droptop.cli.run_flags import parse
 from droptop.methods import METHODS, find
 from droptop.runs.loading import find_seed, restore
+from droptop.runs.requests import load
 
 from pictures import picture, save
 from plans import plan
@@ -102,6 +103,17 @@ def test_results_are_shown_without_the_file(mine, tmp_path, here):
         assert f"--method {mine}: there is no such file" in done.stderr
         assert done.stderr.count("\n") == 1
     assert not (out / "droptop/seed-1").exists()
+
+
+def test_a_preset_of_a_file_that_is_gone_is_read_as_noted(tmp_path):
+    path = tmp_path / "prompts.py"
+    path.write_text("from droptop.methods import L2P\n\n\nclass Prompts(L2P):\n    pass\n")
+    asked = plan(configure("fashion", str(path), "none", preset="as-published", pull=0.5))
+    (tmp_path / "config.toml").write_text(asked.toml())
+    path.unlink()
+    forget_files()
+    [arm] = load(tmp_path).arms.values()
+    assert (arm.learner.preset, arm.learner.pull, arm.learner.lr_scale) == ("as-published", 0.5, "batch/256")
 
 
 def test_studies_are_shown_without_the_file(mine, tmp_path, here):

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from droptop import BadCheckpoint, BadRequest, configure, make_learner, make_stream
 from droptop.learner_state import digest
 
-from toys import feed, toy_batches, toy_learner
+from toys import differences, feed, toy_batches, toy_learner
 
 PROMPT_METHODS = ["l2p", "dualprompt"]
 over_prompts = pytest.mark.parametrize("method", PROMPT_METHODS)
@@ -50,14 +50,19 @@ def test_gradients_reach_prompts_keys_and_head_and_nothing_else(method):
     assert not [name for name in learner.state_dict() if "blocks" in name or "pos_embed" in name]
 
 
-def slow_steps(method, batches):
+def slow_steps(method, batches, lr=0.05, pull_weight=None, renew=False):
     """The same learning by loops: sample by sample, torch's plain Adam, and no memory."""
     learner = toy_learner(method, **PLAIN)
     vit, prompts, config = learner.model.vit, learner.model.prompts, learner.config
     weights = list(learner.weights.values())
-    optimizer = torch.optim.Adam(weights, 0.05, (0.9, 0.999))
-    losses = []
+    optimizer, before, losses = torch.optim.Adam(weights, lr, (0.9, 0.999)), 0, []
+    pull_weight = pull_weight or {"l2p": 0.1, "dualprompt": 1.0}[method]
     for x, y, task in batches:
+        if task != before and method == "dualprompt":
+            prompts.experts.data[task] = prompts.experts.data[before]
+        if task != before and renew:
+            optimizer = torch.optim.Adam(weights, lr, (0.9, 0.999))
+        before = task
         total = torch.zeros(())
         for image, label in zip((x.float() / 255 - 0.5) / 0.25, y):
             first = vit.stem(image[None])
@@ -66,12 +71,12 @@ def slow_steps(method, batches):
             if method == "l2p":
                 best = sorted(range(config.pool), key=lambda prompt: -cosine[prompt].item())[:5]
                 parts = torch.cat([prompts.prompts[prompt] for prompt in best], 2)  # blocks, 2, 25, heads, e
-                pull = 0.1 * sum(cosine[prompt] for prompt in best)
+                pull = pull_weight * sum(cosine[prompt] for prompt in best)
                 prefixes = {block: parts[block].transpose(1, 2)[:, None] for block in range(5)}
             else:
                 parts = [*prompts.general[0], *prompts.experts[task]]
                 prefixes = {block: part.transpose(1, 2)[:, None] for block, part in enumerate(parts)}
-                pull = cosine[task]
+                pull = pull_weight * cosine[task]
             logits = vit.head(vit.trunk(first, prefixes))
             total = total + F.cross_entropy(logits, label[None]) - pull
         loss = total / len(y)
@@ -96,6 +101,79 @@ def test_learning_against_a_slow_loop(method):
         if name == "model.prompts.experts":
             weight, learner.weights[name] = weight[:1], learner.weights[name][:1]  # those to come follow, see below
         torch.testing.assert_close(learner.weights[name], weight, rtol=1e-3, atol=1e-3)
+
+
+@over_prompts
+def test_learning_as_published_against_a_slow_loop(method):
+    """A pull of 1, a learning rate by the batch, and a new Adam where the second task begins; each sample chooses."""
+    batches = [(x, y, task) for (x, y, _), task in zip(toy_batches(4, size=6), (0, 0, 1, 1))]
+    learner = toy_learner(method, preset="as-published", batch_choice=False, **PLAIN)
+    learner.remember = lambda stream: None  # the memory stays empty: stream rows stand in, each of them once
+    losses = [learner.observe(*batch).item() for batch in batches]
+    expected, weights = slow_steps(method, batches, lr=0.05 * 6 / 256, pull_weight=1.0, renew=True)
+    assert losses == pytest.approx(expected, rel=1e-4)
+    for name, weight in zip(learner.weights, weights):
+        trained = slice(2) if name == "model.prompts.experts" else slice(None)  # those to come follow
+        torch.testing.assert_close(learner.weights[name][trained], weight[trained], rtol=1e-3, atol=1e-4)
+
+
+@over_prompts
+def test_a_renewed_adam_resumes_exactly(method):
+    """Also where the first step after the checkpoint is that of a new task, and in the middle of that."""
+    batches = toy_batches(8)
+    straight, states = toy_learner(method, renew_optimizer=True), {}
+    for step, batch in enumerate(batches):
+        if step in (4, 5, 6):
+            states[step] = copy.deepcopy(straight.state_dict())
+        straight.observe(*batch)
+    for step, state in states.items():
+        resumed = toy_learner(method, seed=1, renew_optimizer=True)
+        resumed.load_state_dict(state)
+        assert differences(feed(resumed, batches[step:]).state_dict(), straight.state_dict()) == []
+
+
+@over_prompts
+def test_adam_is_made_anew_at_each_task_alone(method):
+    learner = toy_learner(method, renew_optimizer=True)
+    [*_, state] = learner.optimizer.state.values()
+    counts = []
+    for x, y, task in toy_batches(6, tasks=2) + toy_batches(2):
+        places = [value.data_ptr() for value in state.values()]
+        learner.observe(x, y, task)
+        assert [value.data_ptr() for value in state.values()] == places  # as CUDA graphs need it
+        counts.append(int(state["step"]))
+    assert counts == [1, 2, 3, 1, 2, 3, 1, 1]
+
+
+@over_prompts
+def test_presets_stand_for_options_that_others_win_over(method):
+    default = configure("split-cifar10", method)
+    assert configure("split-cifar10", method, preset="paper") == default
+    published = configure("split-cifar10", method, preset="as-published").learner
+    assert (published.pull, published.lr_scale, published.renew_optimizer) == (1.0, "batch/256", True)
+    assert (published.batch_choice, published.query_image) == (True, "augmented")
+    assert (published.lr, published.memory) == (default.learner.lr, default.learner.memory)
+    memories = [
+        configure(data, method, preset="memory-by-method").learner.memory
+        for data in ("split-cifar10", "split-cifar100")
+    ]
+    assert memories == {"l2p": [200, 200], "dualprompt": [500, 500]}[method]
+    assert configure("split-cifar10", method, preset="as-published", pull=0.3).learner.pull == 0.3
+
+
+@over_prompts
+def test_a_preset_is_the_run_that_its_options_are(method):
+    options = {"pull": 1.0, "lr_scale": "batch/256", "renew_optimizer": True}
+    options |= {"batch_choice": True, "query_image": "augmented"}
+    named, spelled = (configure("fashion", method, **given) for given in ({"preset": "as-published"}, options))
+    assert named.fingerprint() == spelled.fingerprint() != configure("fashion", method).fingerprint()
+
+
+def test_presets_are_refused_where_there_is_none():
+    with pytest.raises(BadRequest, match="unknown option preset with --data fashion --method er"):
+        configure("fashion", "er", preset="as-published")
+    with pytest.raises(BadRequest, match="--preset takes one of paper, as-published, memory-by-method, not papr"):
+        configure("fashion", "l2p", preset="papr")
 
 
 @over_prompts

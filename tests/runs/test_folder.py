@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from droptop import BadRequest
-from droptop.options import YOUNGER
+from droptop.options import BESIDE, YOUNGER
 from droptop.runs.config import configure
 from droptop.runs.folder import (
     RunFolder,
@@ -61,15 +61,20 @@ def test_arms_have_the_options_that_their_configurations_have(tmp_path, command)
 
 
 def test_options_that_older_runs_lack_are_filled_in(tmp_path):
-    without = {path for path in YOUNGER if not path.startswith("droptop.")}
-    for debias, lacking in (("droptop", YOUNGER.keys()), ("none", without)):
-        out = write_request(tmp_path / debias, debias=debias)
+    of_all = YOUNGER.keys() - BESIDE.keys()
+    for method, debias, own in (
+        ("er", "droptop", {path for path in YOUNGER if path.startswith("droptop.")}),
+        ("er", "none", set()),
+        ("aser", "none", {"learner.sampling"}),
+        ("l2p", "none", {"learner.renew_optimizer", "learner.preset"}),
+    ):
+        out = write_request(tmp_path / f"{method}-{debias}", method=method, debias=debias)
         lines = (out / "config.toml").read_text().splitlines(keepends=True)
         names = tuple(f"{path.rpartition('.')[2]} = " for path in YOUNGER)
         (out / "config.toml").write_text("".join(line for line in lines if not line.startswith(names)))
-        (arm,) = read_request(out).arms
-        assert arm.options == configure("fashion", debias=debias).noted()
-        assert {path for path in arm.options if path in YOUNGER} == lacking
+        [arm] = read_request(out).arms
+        assert arm.options == configure("fashion", method, debias).noted()
+        assert {path for path in arm.options if path in YOUNGER} == of_all | own
     out = write_request(tmp_path / "held", hold_out=20.0)
     assert read_request(out).arms[0].options["stream.hold_out"] == 20.0
 

@@ -25,16 +25,33 @@ def weighted_draw(weights: Tensor, count: int, generator: torch.Generator, none:
 def balanced_draw(buffer: Buffer, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draw `count` slots without replacement, a sample of every class in turn; also return which hold a sample."""
     capacity, device = buffer.capacity, buffer.size.device
+    turns = turns_of_classes(buffer, generator)
+    among_turn = torch.rand(capacity, generator=generator, device=device)  # no class comes first in every turn
+    order = torch.where(buffer.filled(), turns + among_turn, torch.inf).argsort()
+    slots = torch.nn.functional.pad(order[:count], (0, max(0, count - capacity)), value=capacity)
+    return slots, torch.arange(count, device=device) < buffer.size
+
+
+def draw_per_class(buffer: Buffer, classes: int, each: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw slots of `each` samples of every class without replacement (classes, each); also return which hold one."""
+    capacity, device = buffer.capacity, buffer.size.device
+    turns, labels = turns_of_classes(buffer, generator), buffer.rows["y"][:-1]
+    cells = classes * each
+    cell = torch.where(buffer.filled() & (turns < each), labels * each + turns, cells)  # one past the end for the rest
+    slots = torch.full((cells + 1,), capacity, device=device)
+    slots[cell] = torch.arange(capacity, device=device)
+    slots = slots[:cells].view(classes, each)
+    return slots, slots < capacity
+
+
+def turns_of_classes(buffer: Buffer, generator: torch.Generator) -> Tensor:
+    """Return the place of each slot among those of its class, shuffled; slots without a sample are a class as well."""
+    capacity, device = buffer.capacity, buffer.size.device
     keys = torch.rand(capacity, generator=generator, device=device)
-    filled = buffer.filled()
-    classes = torch.where(filled, buffer.rows["y"][:-1], torch.iinfo(torch.int64).max)
+    classes = torch.where(buffer.filled(), buffer.rows["y"][:-1], torch.iinfo(torch.int64).max)
     # With rows sorted by class, and at random within a class, the turn of a row is its place within its class.
     shuffled = keys.argsort()
     grouped = shuffled[classes[shuffled].argsort(stable=True)]
     in_order = classes[grouped]
     turn = torch.arange(capacity, device=device) - torch.searchsorted(in_order, in_order)
-    turns = torch.empty_like(turn).scatter_(0, grouped, turn)
-    among_turn = torch.rand(capacity, generator=generator, device=device)  # no class comes first in every turn
-    order = torch.where(filled, turns + among_turn, torch.inf).argsort()
-    slots = torch.nn.functional.pad(order[:count], (0, max(0, count - capacity)), value=capacity)
-    return slots, torch.arange(count, device=device) < buffer.size
+    return torch.empty_like(turn).scatter_(0, grouped, turn)

@@ -6,19 +6,26 @@ and mislead on the stream (adversarial), and the update keeps samples that help 
 unaugmented, BatchNorm in eval mode. There are max(1.5 per class, memory batch) candidates: with few classes all of
 them are retrieved (10 classes and a memory batch of 32, say), and only the update differs from ER's.
 
+The authors' code (RaptorMai/online-continual-learning) makes 1 of 1.5 per class. Once the memory is full it has one
+candidate of every class that the memory holds, and replays no more than these: at most 10 rows with 10 classes, and
+only 2 in a first task of 2. `--sampling published` does so. Its steps have rows in place of those that are absent, so
+that all have one shape: these weigh nothing, and are spread over the rows that count, whose share in BatchNorm's
+statistics they keep.
+
 Cost of a step beyond ER's: two forwards, each of the stream batch, the candidates and the samples they are valued by.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from droptop.errors import require
-from droptop.learner import Learner, LearnerConfig
-from droptop.memory import Rows, balanced_draw, first_free_slots
+from droptop.learner import Joined, Learner, LearnerConfig
+from droptop.memory import Rows, balanced_draw, draw_per_class, first_free_slots
 from droptop.nets import evaluating
 
 
@@ -30,9 +37,15 @@ class ASERConfig(LearnerConfig):
     """k of the nearest-neighbour Shapley value."""
     per_class: float = 1.5
     """Samples per class, on average, that candidates are valued by."""
+    sampling: Literal["filled", "published"] = "filled"
+    """Candidates that fill the memory batch, or floor(per_class) per class and no more, as in the authors' code."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.sampling == "published":
+            require(self.per_class >= 1, "sampling", "filled with --per-class below 1", self.sampling)
+            joint = self.replay_forward == "joint"
+            require(joint, "sampling", "filled with --replay-forward separate", self.sampling)
         require(self.neighbours >= 1, "neighbours", "a number from 1", self.neighbours)
         require(0 < self.per_class < float("inf"), "per_class", "a number above 0", self.per_class)
 
@@ -81,6 +94,18 @@ def take_places(leaves: Tensor, slots: Tensor, none: int) -> Tensor:
     return torch.where(new, none, left[turn.clamp(min=0)])
 
 
+def standing_in(there: Tensor, stream: int) -> Tensor:
+    """Return the row of a joint batch that each replayed row is: itself where it is there, else one that counts.
+
+    Rows are numbered from the stream's, all of which count. Those that stand in are spread evenly over what counts.
+    """
+    counts = F.pad(there, (stream, 0), value=True)
+    counting = (~counts).long().argsort(stable=True)  # the rows that count come first
+    turn, absent = (~there).cumsum(0) - 1, (~there).sum().clamp(min=1)
+    spread = counting[turn.clamp(min=0) * counts.sum() // absent]
+    return torch.where(there, torch.arange(stream, len(counts), device=there.device), spread)
+
+
 class ASER(Learner):
     """ER with retrieval and update by Shapley value."""
 
@@ -91,28 +116,53 @@ class ASER(Learner):
     @property
     def judges(self) -> int:
         """Return the number of memory samples by which candidates are valued."""
-        return math.ceil(self.config.per_class * len(self.spec.classes))
+        total = self.config.per_class * len(self.spec.classes)
+        return math.ceil(total) if self.config.sampling == "filled" else int(total)
+
+    def draw_balanced(self, *counts: int) -> list[tuple[Tensor, Tensor]]:
+        """Draw disjoint parts of the memory, of so many samples each; return their slots, and which hold a sample.
+
+        `published` sampling draws floor(per_class) of every class for each part instead.
+        """
+        random = self.random["memory"]
+        if self.config.sampling == "filled":
+            slots, there = balanced_draw(self.memory, sum(counts), random)
+            return list(zip(slots.split(counts), there.split(counts)))
+        each = int(self.config.per_class)
+        slots, there = draw_per_class(self.memory, len(self.spec.classes), each * len(counts), random)
+        return [(a.flatten(), b.flatten()) for a, b in zip(slots.split(each, 1), there.split(each, 1))]
 
     def retrieve(self, stream: Rows) -> Rows:
         """Draw at random until the memory is full, then take the highest cooperative minus adversarial values."""
-        count, k = max(self.judges, self.config.memory_batch), self.config.neighbours
-        slots, there = balanced_draw(self.memory, count + self.judges, self.random["memory"])
-        (candidates, judges), (known, judging) = (
-            [self.memory.read(part) for part in slots.split([count, self.judges])],
-            there.split([count, self.judges]),
-        )
+        batch, k = self.config.memory_batch, self.config.neighbours
+        (slots, known), (judge_slots, judging) = self.draw_balanced(max(self.judges, batch), self.judges)
+        candidates, judges = self.memory.read(slots), self.memory.read(judge_slots)
         of_judges, of_stream, of_candidates = self.features(judges["x"], stream["x"], candidates["x"])
         everyone = torch.ones_like(stream["y"], dtype=torch.bool)
         cooperative = mean_value(of_judges, judges["y"], judging, of_candidates, candidates["y"], known, k)
         adversarial = mean_value(of_stream, stream["y"], everyone, of_candidates, candidates["y"], known, k)
         value = torch.where(known, cooperative - adversarial, -torch.inf)
-        best = value.topk(self.config.memory_batch).indices
-        usable = known[best] & (self.memory.size == self.memory.capacity)
-        return {
+        best = F.pad(value.topk(min(batch, len(value))).indices, (0, max(0, batch - len(value))), value=-1)
+        full = self.memory.size == self.memory.capacity
+        usable = known[best] & (best >= 0) & full
+        drawn = super().retrieve(stream)
+        there = drawn.pop("there")
+        rows = {
             name: torch.where(usable.view(-1, *[1] * (rows.dim() - 1)), candidates[name][best], rows)
-            for name, rows in super().retrieve(stream).items()
-            if name != "there"
+            for name, rows in drawn.items()
         }
+        if self.config.sampling == "filled":
+            return rows
+        there = torch.where(full, usable, there)
+        source = standing_in(there, len(stream["y"]))
+        return {name: torch.cat([stream[name], column])[source] for name, column in rows.items()} | {"there": there}
+
+    def loss(self, logits: Tensor, batch: Joined) -> Tensor:
+        """Return the mean cross-entropy over the rows that count: all of them but for those that stand in."""
+        if "there" not in batch.replayed:
+            return super().loss(logits, batch)
+        counts = F.pad(batch.replayed["there"].float(), (batch.stream, 0), value=1.0)
+        return (F.cross_entropy(logits, batch.y, reduction="none") * counts).sum() / counts.sum()
 
     def remember(self, stream: Rows) -> None:
         """Fill the memory; then, of some memory samples and the rest of the batch, keep those of the highest value.
@@ -124,7 +174,7 @@ class ASER(Learner):
         memory.write(torch.where(self.finite, free, memory.capacity), stream)
         left = free == memory.capacity
         judging_too = left & self.scarce(stream["y"])
-        panel_slots, sitting = balanced_draw(memory, self.judges, self.random["memory"])
+        [(panel_slots, sitting)] = self.draw_balanced(self.judges)
         rival_slots, held = memory.draw(self.judges, self.random["memory"], but=panel_slots)
         panel, rivals = memory.read(panel_slots), memory.read(rival_slots)
         of_panel, of_stream, of_rivals = self.features(panel["x"], stream["x"], rivals["x"])

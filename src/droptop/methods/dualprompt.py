@@ -68,6 +68,7 @@ class DualPrompt(Prompt):
 
     config: DualPromptConfig
     config_type = DualPromptConfig
+    named_presets = Prompt.named_presets | {"memory-by-method": {"memory": 500}}
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -96,6 +97,7 @@ class DualPrompt(Prompt):
             raise BadBatch(
                 f"there is no expert for task {task}: they are 0 to {self.config.experts - 1}; raise --experts"
             )
+        super().enter(task)
         if task != self.current_task:
             self._task.fill_(task)
             self.current_task = task

@@ -2,6 +2,8 @@
 
     loss = CE over all classes - 0.1 * mean over samples of the sum of cos(query, key) over the prompts they take
 
+The code that the DropTop paper follows weighs the cosines by 1 (`--pull 1`); that of L2P alone by 0.1, as here.
+
 As in the DropTop paper, prompts are prefixes in the first five blocks (5 prompts of length 5: 25 prefixes a block),
 and a small replay memory is added.
 
@@ -63,6 +65,7 @@ class L2P(Prompt):
 
     config: L2PConfig
     config_type = L2PConfig
+    named_presets = Prompt.named_presets | {"memory-by-method": {"memory": 200}}
 
     def prompts(self, vit: ViT, config: L2PConfig) -> PromptPool:
         """Make the pool; raise BadRequest if the ViT has too few blocks for it."""

@@ -3,6 +3,10 @@
 The query of a sample is the class token that the frozen model gives for its unaugmented, unmasked image, without
 prompts. It never changes, so it is computed once, when the sample arrives, and the memory keeps it. A checkpoint holds
 the SHA-256 of the frozen weights instead of the weights. Gradients are clipped, the optimiser is Adam.
+
+The code that the paper follows for both learners (JH-LEE-KR/dualprompt-pytorch) does more that the paper does not
+mention: `--preset as-published` has all of it but for two things. It leaves the classes of other tasks out of the loss,
+which cannot be where samples of other tasks are replayed; and it augments by `--augment crop-resize --crop-area 0.08`.
 """
 
 from collections.abc import Sequence
@@ -27,6 +31,9 @@ from droptop.types import Spec
 class PromptConfig(LearnerConfig):
     """Hold the settings of every prompt learner."""
 
+    preset: Literal["paper", "as-published", "memory-by-method"] = "paper"
+    """Options together: the paper's; those of the code that it follows besides; or its memory read as 200 with L2P and
+    500 with DualPrompt, where the default is by stream. Other options win over it."""
     lr: float = 0.05
     """Learning rate of Adam."""
     lr_scale: Literal["none", "batch/256"] = "none"
@@ -35,6 +42,8 @@ class PromptConfig(LearnerConfig):
     """Adam's decay of the mean gradient."""
     beta_2: float = 0.999
     """Adam's decay of the mean squared gradient."""
+    renew_optimizer: bool = False
+    """Make Adam anew at each task, without moments and step count."""
     clip: float = 1.0
     """Largest length of the gradient; longer ones are clipped."""
     memory: int = 200
@@ -64,6 +73,16 @@ class Prompt(Learner):
     config_type = PromptConfig
     net_type = ViTConfig
     preset = {"gamma": 2.0, "kappa_0": 1.0, "lr": 0.05}
+    named_presets = {
+        "paper": {},
+        "as-published": {
+            "pull": 1.0,
+            "lr_scale": "batch/256",
+            "renew_optimizer": True,
+            "batch_choice": True,
+            "query_image": "augmented",
+        },
+    }
     model: Prompted
 
     def __init__(
@@ -139,6 +158,11 @@ class Prompt(Learner):
         return super().forward(model, images, batch, direction)
 
     # -- Learning ------------------------------------------------------------------------------------------------
+
+    def enter(self, task: int) -> None:
+        """Make Adam anew where a task begins, if so configured; it stays so if the step then diverges."""
+        if self.config.renew_optimizer and task != self.clock["task"]:
+            self.optimizer.renew()
 
     def step(self, x: Tensor, y: Tensor) -> Tensor:
         """Learn from a batch, at a learning rate that may depend on its size."""

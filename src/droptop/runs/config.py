@@ -294,8 +294,15 @@ def resolve(name: str, config: Config, where: str = "") -> str:
 
 
 def override(config: Config, options: dict[str, Any]) -> Config:
-    """Return the configuration with some options set; raise BadRequest if they are not known or do not go together."""
+    """Return the configuration with some options set; raise BadRequest if they are not known or do not go together.
+
+    Where a named preset is among them, so are the options that it stands for, unless they are set too.
+    """
     paths = {resolve(name, config): value for name, value in options.items()}
+    if "learner.preset" in paths and config.options.files_are_there:  # else what is noted has all of them
+        named, name = methods.find(config.options.method).named_presets, paths["learner.preset"]
+        require(name in named, "preset", f"one of {', '.join(named)}", name)
+        paths = {resolve(option, config): value for option, value in named[name].items()} | paths
     return replaced(config, {place_of(path, config): value for path, value in paths.items()})
 
 

@@ -34,7 +34,7 @@ from typing import Any, Literal
 
 from droptop import __version__
 from droptop.errors import BadRequest, typed
-from droptop.options import NO_DEBIAS, YOUNGER
+from droptop.options import BESIDE, NO_DEBIAS, YOUNGER
 from droptop.system.toml_files import leaves, read_tables
 
 Command = Literal["run", "compare"]
@@ -156,11 +156,7 @@ def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
     for name in ("data", "method", "debias"):
         if not isinstance(arm.options.get(name), str):
             raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
-    younger = {
-        path: value
-        for path, value in YOUNGER.items()
-        if not path.startswith("droptop.") or "droptop.gamma" in arm.options
-    }
+    younger = {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in arm.options}
     return younger | dict(arm.options)
 
 

@@ -28,7 +28,18 @@ def test_readings_that_are_the_default_have_no_row():
         "ASER, as it is",
         "ASER, separate forward passes",
         "ASER, no augmentation",
+        "ASER, one candidate per class",
     }
+
+
+def test_prompt_learners_have_readings_of_their_own():
+    """Of which those that are a learner's default have no row: DualPrompt's pull, and L2P's memory."""
+    recipe = RECIPES["readings-prompts"]
+    rows = readings.rows_of(CellResults(recipe, scope_of(recipe), None), "split-cifar10")
+    own = [name.removeprefix("L2P, ") for name in rows if name.startswith("L2P")]
+    assert set(own) == readings.OF_PROMPTS.keys() - {"memory by method"}
+    own = [name.removeprefix("DualPrompt, ") for name in rows if name.startswith("DualPrompt")]
+    assert set(own) == readings.OF_PROMPTS.keys() - {"pull of 1"}
 
 
 @pytest.mark.parametrize("name", ["readings", "sensitivity"])

@@ -6,7 +6,10 @@ shows how far it moves accuracy, forgetting, and what DropTop changes.
 All readings are varied for ER. For the other replay methods there are two: separate forward passes instead of a joint
 one, and no augmentation, without which ER forgets as much as they do in the paper. The code that the paper follows for
 MIR and GSS (Shim et al., 2021) also adds the mean losses of both passes, where ours is one mean over all rows: with as
-many rows from each and plain SGD, that is twice the learning rate.
+many rows from each and plain SGD, that is twice the learning rate. For ASER it has one pass, and draws fewer samples
+per class than ours, which is varied too.
+
+Prompt learners have readings of their own, and a recipe, since they take the weights of a ViT.
 """
 
 from functools import partial
@@ -16,7 +19,7 @@ from droptop.paper import quoted
 from droptop.paper.cell_results import CellResults, difference, mean, paired
 from droptop.paper.claims import METHODS, place, set_name, shown_sets, stand_in_notes
 from droptop.paper.recipe import CellOptions, Grid, Recipe, Scope
-from droptop.paper.recipes.main_tables import REPLAY
+from droptop.paper.recipes.main_tables import PROMPTS, REPLAY
 from droptop.paper.tables import ITALICS, Column, Difference, Figure, Mean, Output, Table, Value
 from droptop.paper.verdict import gap
 
@@ -31,7 +34,7 @@ DEFAULT, SEPARATE, ADDED, BARE = (
     "separate forward passes, lr 0.2",
     "no augmentation",
 )
-# By name, options of both arms. Those of the debiasing layer change nothing in the arm without DropTop.
+# Of ER: by name, options of both arms. Those of the debiasing layer change nothing in the arm without DropTop.
 READINGS: dict[str, CellOptions] = {
     DEFAULT: {},
     SEPARATE: {"replay_forward": "separate"},
@@ -55,16 +58,36 @@ READINGS: dict[str, CellOptions] = {
     "lr 0.03": {"lr": 0.03},
     "lr 0.05": {"lr": 0.05},
 }
+# Of the other replay methods, two of these, and what single methods have besides.
+ADDED_LOSSES: dict[str, CellOptions] = {ADDED: READINGS[ADDED]}
+OF_METHODS: dict[str, dict[str, CellOptions]] = {
+    "mir": ADDED_LOSSES,
+    "gss": ADDED_LOSSES,
+    "aser": {"one candidate per class": {"sampling": "published"}},
+}
+PUBLISHED = "as published"
+# Of the prompt learners: what the code that the paper follows does besides, together and one at a time, and what else
+# the paper's sentence on their memories can mean.
+OF_PROMPTS: dict[str, CellOptions] = {
+    DEFAULT: {},
+    PUBLISHED: {"preset": "as-published"},
+    "pull of 1": {"pull": 1.0},
+    "lr times batch / 256": {"lr_scale": "batch/256"},
+    "Adam anew at each task": {"renew_optimizer": True},
+    "prompts chosen per batch": {"batch_choice": True},
+    "queries of augmented images": {"query_image": "augmented"},
+    "memory by method": {"preset": "memory-by-method"},
+}
 QUICK = (DEFAULT, SEPARATE, "attention by running statistics", "rounding to the nearest", "lr 0.03")
 
 
 def readings_of(scope: Scope, method: str) -> dict[str, CellOptions]:
     """Return the readings that are varied for a method."""
-    if method == "er":
-        names = QUICK if scope.quick else tuple(READINGS)
-    else:
-        names = (DEFAULT, SEPARATE, *((ADDED,) if method in ("mir", "gss") else ()), BARE)
-    return {name: READINGS[name] for name in names}
+    if method in PROMPTS:
+        return {name: OF_PROMPTS[name] for name in ((DEFAULT, PUBLISHED) if scope.quick else OF_PROMPTS)}
+    replay = QUICK if scope.quick else tuple(READINGS)
+    names = replay if method == "er" else (DEFAULT, SEPARATE, BARE)
+    return {name: READINGS[name] for name in names} | OF_METHODS.get(method, {})
 
 
 def rows_of(results: CellResults, data: str) -> dict[str, tuple[CellOptions, CellOptions]]:
@@ -246,5 +269,15 @@ RECIPES = (
         methods=REPLAY,
         data=("split-cifar10", "split-tiny-imagenet9"),
         takes="45 min on an H200 (estimate)",
+    ),
+    Recipe(
+        "readings-prompts",
+        "Beyond the paper",
+        "the same of prompt learners: what the code that the paper follows does besides",
+        show,
+        study,
+        methods=PROMPTS,
+        data=("split-cifar10", "split-tiny-imagenet9"),
+        takes="25 min on an H200 for a ViT-tiny/8 (estimate)",
     ),
 )

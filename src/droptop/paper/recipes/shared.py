@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from droptop.paper.recipe import CellOptions, Scope
 from droptop.results.statistics import standard_error
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ STATISTICS = (
     "p-values, **bold** where p < 0.05."
 )
 ARMS = {"none": "ER", "droptop": "ER + DropTop"}
+# Of the experiments of appendix B, Figure 6 and Table 4: "For the empirical proofs in Appendix B, we use ER with the
+# ResNet18 backbone and SGD with an initial learning rate of 0.001. The size of episodic memory is set to 200."
+PROOFS: CellOptions = {"lr": 0.001, "memory": 200}
+
+
+def unless_set(scope: Scope, options: CellOptions) -> CellOptions:
+    """Return options that hold for cells where neither the user nor a quick look has set others."""
+    return options | {name: value for name, value in scope.options.items() if name in options}
 
 
 def colour(arm: str) -> str:
