@@ -15,6 +15,7 @@ from filelock import FileLock
 from torch import Tensor
 
 from droptop import Learner, Samples, Spec, make_learner
+from droptop.debias import members_of
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
 from droptop.rng import generator, seeded
@@ -53,7 +54,7 @@ def toy_learner(
     **options: Any,
 ) -> Learner:
     """A learner with a small net of droptop's or, as `own`, with a model that knows nothing of it."""
-    quick = QUICK if debias != "none" else {}
+    quick = QUICK if "droptop" in members_of(debias) else {}
     if own:
         options = {name: value for name, value in SMALL.items() if name not in ("width", "stem")} | quick | options
         with seeded(seed, "init"):
