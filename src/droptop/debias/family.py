@@ -61,6 +61,11 @@ class Family:
             loss = loss + member.penalty(logits, labels)
         return loss
 
+    def guarded(self) -> list[Tensor]:
+        """Return the tensors that a step may change: of all members but DropTop, whose state changes in a probe."""
+        members = [member for member in self.members.values() if not isinstance(member, DropTop)]
+        return [value for member in members for value in member.state_dict().values()]
+
     def state_dict(self) -> dict[str, Tensor]:
         """Return the tensors of every member, by its name."""
         return {
