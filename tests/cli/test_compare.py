@@ -8,6 +8,8 @@ import tomllib
 import pytest
 from PIL import Image
 
+from droptop.results.statistics import verdict
+
 from pictures import write_tree
 from toys import SHORT, droptop, made_once
 
@@ -156,6 +158,19 @@ def test_a_comparison_of_many_arms_prints_ranks_and_costs(of_many):
     for arm, cost in costs.items():
         ratio = cost["ms"] / costs["none"]["ms"]
         assert re.search(rf"│ {arm}\s+│\s+{cost['passes']:.2f}\s+│\s+{cost['ms']:.2f}\s+│\s+{ratio:.2f}\s+│", printed)
+
+
+def test_a_comparison_of_many_arms_has_a_page(of_many, tmp_path, here):
+    out, _ = of_many
+    result = json.loads((out / "compare.json").read_text())
+    done = here("report", out, "--out", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    words = [verdict("A_avg", tests["A_avg"]) for arm in result["effects"].values() for tests in arm.values()]
+    best = "The best of 4 arms: " if "better" in words else "None of 4 arms helps er on "
+    assert best in page
+    for said in ("The effect of every arm", "Cost of a step", "robust against a plain arm of equal cost: "):
+        assert said in page
 
 
 def test_a_comparison_of_many_arms_goes_on_where_it_stopped(of_many, tmp_path, here):

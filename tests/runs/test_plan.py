@@ -64,7 +64,8 @@ def test_arms_have_options_of_their_own():
     assert (mir.options.method, mir.options.debias, mir.members.rsc.percent) == ("mir", "rsc", 9.0)
     assert {arm.learner.memory for arm in plan.arms.values()} == {77}
     assert compared("rsc", arms={"slow": {"lr": 0.01}}).arms["slow"].options.debias == "rsc"
-    assert compared("rsc", arms={"slow": {"lr": 0.01}}).arms["none"].options.debias == "none"
+    for own in ({}, {"none": {"lr": 0.5}}):
+        assert compared("rsc", arms={"slow": {"lr": 0.01}} | own).arms["none"].options.debias == "none"
 
 
 def test_options_of_an_arm_win_over_those_of_all():
