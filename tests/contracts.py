@@ -1,18 +1,35 @@
-"""What every learner promises, with and without debiasing; a method joins by its name in `METHODS`."""
+"""What every learner promises, with and without debiasing.
 
+A method joins by its name in `METHODS`, a debiaser by its name in `MEMBERS`: every method meets all debiasers at once,
+the arm `family`, and ER each of them alone.
+"""
+
+import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from droptop import BadBatch, Diverged
+from droptop.debias import MEMBERS, members_of
 from droptop.methods import METHODS
 from droptop.runs import checkpoint
 
 from toys import CLASSES, FLOAT_SPEC, differences, feed, small, snapshot, toy_batches, toy_learner
 
-ARMS: dict[str, dict[str, Any]] = {"none": {"debias": "none"}, "droptop": {}}
+FAMILY = "+".join(["average", *MEMBERS])
+FILE = str(Path(__file__).parent / "debias/fog.py")
+ARMS: dict[str, dict[str, Any]] = {"none": {"debias": "none"}, "droptop": {}, "family": {"debias": FAMILY}}
+ALONE: dict[str, dict[str, Any]] = {
+    name: {"debias": debias}
+    for name, debias in {
+        **{name: name for name in MEMBERS if name not in ARMS},
+        **{name: name for name in ("average", "robust", "robust+droptop")},
+        "file": FILE,
+    }.items()
+}
 VARIANTS: dict[str, dict[str, Any]] = {
     "no-fusion": {"debias": "no-fusion"},
     "random": {"debias": "random"},
@@ -28,10 +45,19 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "iterations": {"iterations": 2},
     "constant": {"drop": "constant", "kappa_0": 2.0},
     "plain-images": {"augment": "none"},
+    "family-reference": {"debias": FAMILY, "reference": True},
+    "family-separate": {"debias": FAMILY, "replay_forward": "separate"},
+    "family-iterations": {"debias": FAMILY, "iterations": 2},
 }
-OWN = {"own": {"own": True}, "own-reference": {"own": True, "reference": True}}  # with a model of somebody's own
 # What single methods have besides.
 OF_METHODS: dict[str, dict[str, Any]] = {"published": {"sampling": "published"}}
+OWN_FAMILY = "+".join(["average", *(name for name, kind in MEMBERS.items() if not kind.needs_logits)])
+OWN = {  # with a model of somebody's own
+    "own": {"own": True},
+    "own-reference": {"own": True, "reference": True},
+    "own-family": {"own": True, "debias": OWN_FAMILY},
+}
+STRENGTHS = ("gamma", "weight", "share", "percent")  # options of a debiaser that make it nothing where they are 0
 TOUCHING = ("reference", "separate", "iterations")  # the variants that change how a method's own parts are called
 
 
@@ -39,17 +65,19 @@ def over(cases):
     return pytest.mark.parametrize(
         ("method", "options"),
         [
-            pytest.param(method, (ARMS | VARIANTS | OWN | OF_METHODS)[name], id=f"{method}-{name}")
+            pytest.param(method, (ARMS | ALONE | VARIANTS | OWN | OF_METHODS)[name], id=f"{method}-{name}")
             for method, name in cases
         ],
     )
 
 
-over_debiased = over([*((method, "droptop") for method in METHODS), ("er", "own")])
-over_learners = over([*((method, arm) for method in METHODS for arm in ARMS), ("er", "own")])
+EVERYONE = [*((method, arm) for method in METHODS for arm in ARMS), *(("er", name) for name in (*ALONE, *OWN))]
+over_learners = over([case for case in EVERYONE if case[1] != "own-reference"])
+over_debiased = over([case for case in EVERYONE if case[1] not in ("none", "own-reference")])
+over_each_alone = over([case for case in EVERYONE if case[1] not in ("none", "family", "own-reference")])
 over_variants = over(
-    [(method, name) for method in METHODS for name in (*ARMS, *(VARIANTS if method == "er" else TOUCHING))]
-    + [("er", "own"), ("mir", "own"), ("er", "own-reference"), ("aser", "published")]
+    [*EVERYONE, ("mir", "own"), ("aser", "published")]
+    + [(method, name) for method in METHODS for name in (VARIANTS if method == "er" else TOUCHING)]
 )
 
 
@@ -121,24 +149,38 @@ def test_leaves_the_global_generator_alone(method, options):
     assert torch.equal(before, torch.get_rng_state())
 
 
+def strengths(debias):
+    """The options of debiasers that are strengths, by path; every debiaser must have one."""
+    found = {
+        name: [f"{name}.{field.name}" for field in dataclasses.fields(kind.config_type) if field.name in STRENGTHS]
+        for name, kind in members_of(debias).items()
+    }
+    assert all(found.values()), "a debiaser has an option that makes it nothing: name it in STRENGTHS"
+    return [path for paths in found.values() for path in paths]
+
+
+def as_plain(options):
+    """The options of the same arm without debiasing."""
+    return options | {"debias": "none"}
+
+
 @over_debiased
-def test_gamma_zero_is_no_debiasing(method, options):
+def test_debiasing_of_no_strength_is_no_debiasing(method, options):
+    """To the bit; and averaged weights, which `average` adds, are nothing to training."""
     batches = toy_batches(10)
-    plain = feed(toy_learner(method, debias="none", **options), batches).state_dict()
-    nothing = feed(toy_learner(method, gamma=0.0, **options), batches).state_dict()
-    shared = {name: value for name, value in nothing.items() if name in plain and name != "random.debias"}
-    assert {name for name in plain if name.startswith("model.")} <= shared.keys()
-    assert differences({name: plain[name] for name in shared}, shared) == []
+    plain = feed(toy_learner(method, **as_plain(options)), batches).state_dict()
+    shared = [name for name in plain if name != "random.debias"]
+    zeros = dict.fromkeys(strengths(options.get("debias", "droptop")), 0.0)
+    nothing = feed(toy_learner(method, **options | zeros), batches).state_dict()
+    assert set(shared) <= nothing.keys()
+    assert differences({name: plain[name] for name in shared}, {name: nothing[name] for name in shared}) == []
 
 
-@over_debiased
+@over_each_alone
 def test_debiasing_changes_something(method, options):
-    batches = toy_batches(10)
-    plain, debiased = (
-        feed(toy_learner(method, debias=debias, **options), batches).state_dict() for debias in ("none", "droptop")
-    )
-    head = next(name for name in plain if name.endswith(("fc.weight", "head.weight")) and "optimizer" not in name)
-    assert not torch.equal(plain[head], debiased[head])
+    batches, x = toy_batches(10), toy_batches(1, seed=3)[0][0]
+    plain, debiased = (feed(toy_learner(method, **each), batches) for each in (as_plain(options), options))
+    assert not torch.equal(plain.predict(x), debiased.predict(x))
 
 
 def bad_batches():
@@ -193,7 +235,7 @@ def test_divergence_in_a_later_iteration_undoes_the_earlier_ones(momentum):
     assert [name for name in differences(before, learner.state_dict()) if not name.startswith("random.")] == []
 
 
-@over_learners
+@over([case for case in EVERYONE if case[1] not in ("family", *OWN)] + [("er", "own")])
 def test_learns(method, options):
     wider = {"width": 2 * small(method)["width"], "augment": "none", "memory": 100}
     learner = toy_learner(method, **wider, **options)

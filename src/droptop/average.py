@@ -43,4 +43,4 @@ class Average:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the averages by the names of their weights, and the number of steps."""
-        return {**self.averages, "steps": self.steps}
+        return {name: average.detach() for name, average in self.averages.items()} | {"steps": self.steps}

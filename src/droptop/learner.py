@@ -295,7 +295,7 @@ class Learner:
 
         With one iteration these exclude weights and optimiser, which `update` then leaves alone.
         """
-        tensors = [*self.statistics, *self.debias.step_state(), *learner_state.method_tensors(self).values()]
+        tensors = [*self.statistics, *self.debias.guarded(), *learner_state.method_tensors(self).values()]
         if self.config.iterations == 1:
             return tensors
         moments = [value for of_weight in self.optimizer.state.values() for value in of_weight.values()]

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from droptop.report.tables import answer, ranked
 from droptop.results.statistics import compare, estimate, holm, paired_effect, standard_error, verdict
 
 
@@ -94,3 +95,85 @@ def test_holm_by_hand():
     assert holm([0.01, None, 0.04, 0.03]) == [pytest.approx(0.03), None, pytest.approx(0.06), pytest.approx(0.06)]
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+def slow_holm(ps):
+    """Holm's procedure as he writes it: the ordered p-values one after the other, each times how many are left."""
+    corrected, left, largest = dict(ps), dict(ps), 0.0
+    while left:
+        smallest = min(left, key=left.get)
+        largest = max(largest, min(1.0, left[smallest] * len(left)))
+        corrected[smallest] = largest
+        del left[smallest]
+    return corrected
+
+
+def summaries(arms, seeds=5, better=None):
+    """Summaries of arms on three test sets, of which one alone has the figure `contradict`."""
+    random = np.random.default_rng(3)
+    return {
+        arm: {
+            "tests": {
+                test: {
+                    figure: (60 + (better or {}).get(arm, 0) + random.normal(size=seeds)).tolist()
+                    for figure in ("A_avg", "F_last", *(["contradict"] if test == "b" else []))
+                }
+                | {"A": [[1.0]]}
+                for test in "abc"
+            }
+        }
+        for arm in arms
+    }
+
+
+def test_p_values_are_corrected_for_arms_times_test_sets():
+    arms = summaries(["none", "x", "y", "equal-x"], better={"x": 2.0})
+    result = compare(arms)
+    assert list(result["effects"]) == ["x", "y", "equal-x"]
+    for figure, tests in (("A_avg", "abc"), ("F_last", "abc"), ("contradict", "b")):
+        ps = {
+            (arm, test): stats.ttest_rel(arms[arm]["tests"][test][figure], arms["none"]["tests"][test][figure]).pvalue
+            for arm in ("x", "y", "equal-x")
+            for test in tests
+        }
+        for (arm, test), p in slow_holm(ps).items():
+            assert result["effects"][arm][test][figure]["p_holm"] == pytest.approx(p)
+    assert "A" not in result["effects"]["x"]["a"]
+
+
+def test_arms_of_equal_cost_are_compared_with_their_own():
+    """Corrected by themselves: for the test sets of those pairs."""
+    arms = summaries(["none", "x", "y", "equal-x", "equal-z"], better={"x": 2.0, "equal-x": 1.0})
+    result = compare(arms)["at_equal_cost"]
+    assert list(result) == ["x"]
+    plain, debiased = arms["equal-x"]["tests"], arms["x"]["tests"]
+    tested = {test: stats.ttest_rel(debiased[test]["A_avg"], plain[test]["A_avg"]) for test in "abc"}
+    corrected = slow_holm({test: each.pvalue for test, each in tested.items()})
+    for test in "abc":
+        effect = result["x"][test]["A_avg"]
+        assert effect["diff"] == pytest.approx(np.mean(debiased[test]["A_avg"]) - np.mean(plain[test]["A_avg"]))
+        assert effect["p"] == pytest.approx(tested[test].pvalue)
+        assert effect["p_holm"] == pytest.approx(corrected[test])
+    assert "at_equal_cost" not in compare(summaries(["none", "x", "equal-y"]))
+
+
+def test_arms_are_ranked_by_their_mean_effect():
+    arms = summaries(["none", "little", "much", "harm"], better={"little": 3.0, "much": 9.0, "harm": -9.0})
+    result = compare(arms)
+    assert ranked(result) == ["much", "little", "harm"]
+    lines = answer(result)
+    assert [line.partition(":")[0] for line in lines[:3]] == ["much", "little", "harm"]
+    assert lines[0].startswith("much: helps on a (+")
+    assert lines[2].startswith("harm: hurts on a (-")
+    assert lines[3] == "points of A_avg beside none; words go by p-values corrected for 9 comparisons"
+
+
+def test_a_sentence_of_an_arm_has_a_clause_per_verdict():
+    arms = summaries(["none", "x", "y"])
+    for test, shift in (("a", 9.0), ("b", -9.0)):
+        plain = arms["none"]["tests"][test]["A_avg"]
+        arms["x"]["tests"][test]["A_avg"] = [value + shift + 0.1 * seed for seed, value in enumerate(plain)]
+    plain = arms["none"]["tests"]["c"]["A_avg"]
+    arms["x"]["tests"]["c"]["A_avg"] = [value + 1 - 2 * (seed % 2) for seed, value in enumerate(plain)]
+    line = next(line for line in answer(compare(arms)) if line.startswith("x: "))
+    assert line == "x: helps on a (+9.2); hurts on b (-8.8); no significant difference on c (+0.2)"

@@ -70,8 +70,8 @@ class Family:
             loss = loss + member.penalty(logits, labels)
         return loss
 
-    def step_state(self) -> list[Tensor]:
-        """Return the state that a training step may change: all but DropTop's, which changes in probes alone."""
+    def guarded(self) -> list[Tensor]:
+        """Return the tensors that a step may change: of all members but DropTop, whose state changes in a probe."""
         members = [member for member in self.members.values() if not isinstance(member, DropTop)]
         return [value for member in members for value in member.state_dict().values()]
 

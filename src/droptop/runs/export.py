@@ -69,7 +69,7 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
         raise BadRequest("export takes a learner that has seen a class")
     net = ExportedNet(learner).eval()
     images = examples(learner)
-    exact = not any(part in vars(learner.model) for part in PARTS)  # otherwise its float32 is what is written
+    exact = not any(part in vars(learner.predictor) for part in PARTS)  # otherwise its float32 is what is written
     with torch.no_grad():
         expected = (learner.predict(images) if exact else learner.classify(net.model, {"x": images}))[:, net.seen]
     inputs = unit_range(images)
@@ -99,7 +99,7 @@ class ExportedNet(nn.Module):
 
     def __init__(self, learner: Learner) -> None:
         super().__init__()
-        self.model, self.given = float32_copy(learner.model), learner.given
+        self.model, self.given = float32_copy(learner.predictor), learner.given
         self.register_buffer("mean", learner.mean)
         self.register_buffer("std", learner.std)
         self.register_buffer("seen", learner.seen.nonzero()[:, 0])

@@ -121,10 +121,10 @@ def plan_of(
     wanted = arms_wanted(command, debias, arms)
     made, unused = dict[str, Config](), set(options)
     for name, own in wanted.items():
-        require(bool(NAME.fullmatch(name)), "arms", "names of letters, digits, _, + and -", name)
         if wrong := [option for option in own if option.rpartition(".")[2] in SHARED]:
             raise BadRequest(f"[arms.{name}]: {wrong[0]} is one for all arms and stands at the top")
         base = defaults(data, str(own.get("method", method)), str(own.get("debias", debias)), stream_kind)
+        require(bool(NAME.fullmatch(name)), "arms", "names of letters, digits, _, + and -", name)
         own = {option: value for option, value in own.items() if option not in ("method", "debias")}
         known = {resolve(option, base): value for option, value in options.items() if has(base, option)}
         known |= {resolve(option, base, f"[arms.{name}]: "): value for option, value in own.items()}
