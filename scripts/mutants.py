@@ -103,12 +103,10 @@ def broken(node: ast.AST) -> Iterator[ast.AST | None]:
 
 
 def broken_calls(call: ast.Call) -> Iterator[ast.AST]:
-    """Swap two arguments, leave out a keyword, or leave out the method: `x` for `x.detach()`."""
+    """Swap the last two arguments, leave out a keyword, or leave out the method: `x` for `x.detach()`."""
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     if len(call.args) >= 2 and not starred and not is_call_of(call, "max", "min", "maximum", "minimum"):
-        yield changed(call, args=[call.args[1], call.args[0], *call.args[2:]])
-        if len(call.args) > 2:
-            yield changed(call, args=[*call.args[:-2], call.args[-1], call.args[-2]])
+        yield changed(call, args=[*call.args[:-2], call.args[-1], call.args[-2]])
     for keyword in call.keywords:
         if keyword.arg not in (None, "device", "dtype", "strict", "stacklevel"):  # which a CPU does not show
             yield changed(call, keywords=[other for other in call.keywords if other is not keyword])
@@ -396,6 +394,7 @@ def main() -> None:
         every = mutants_of(source)
         count = len(every) if asked.sample is None else min(asked.sample, len(every))
         chosen += random.Random(source).sample(every, count)
+    random.Random(0).shuffle(chosen)  # a run that is stopped has tried some of every file
     results = known()
     if not asked.report:
         open_ones = [m for m in chosen if not still_holds(results.get((m.source, m.name)), m)]

@@ -228,13 +228,16 @@ def mean(values: list[Tensor]) -> Tensor:
 # -- Both of them, on the same stream ----------------------------------------------------------------------------------
 
 
-def batches(steps: int, size: int = 5, spec: Spec = SPEC, tasks: int = 2) -> list[tuple[Tensor, Tensor, int]]:
-    """Images whose classes differ in colour, among much noise; two tasks of two classes, or one of four."""
+def batches(steps: int, spec: Spec = SPEC, tasks: int = 2) -> list[tuple[Tensor, Tensor, int]]:
+    """Images whose classes differ in colour, among much noise; two tasks of two classes, or one of four.
+
+    Every third batch is smaller than the others.
+    """
     random = generator(0, "stream of the oracles")
     colours = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
     stream = []
     for step in range(steps):
-        task, classes = step * tasks // steps, CLASSES // tasks
+        task, classes, size = step * tasks // steps, CLASSES // tasks, 3 if step % 3 == 2 else 5
         y = torch.randint(classes * task, classes * (task + 1), (size,), generator=random)
         x = 0.7 * torch.rand(size, *spec.shape, generator=random) + 0.3 * colours[y][:, :, None, None]
         stream.append(((255 * x).to(torch.uint8) if spec.dtype == torch.uint8 else x, y, task))

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from .slow import SPEC, SlowLearner, agree, batches, fast
+from .slow import SPEC, SlowLearner, agree, batches, close, fast
 
 SETTINGS = {
     "plain": {},
@@ -25,8 +25,18 @@ def test_er(settings):
     slow = SlowLearner(learner)
     agree(learner, slow, batches(12))
     if settings == "plain":
-        assert slow.offered == 60  # the memory of 9 overflowed, and holds samples of both tasks
+        assert slow.offered == 52  # the memory of 9 overflowed, and holds samples of both tasks
         assert {row["y"] // 2 for row in slow.memory} == {0, 1}
+
+
+def test_plain_predictions_are_by_the_last_weights():
+    learner = fast("er", average=True, average_decay=0.5)
+    slow, stream = SlowLearner(learner), batches(6)
+    agree(learner, slow, stream)
+    x = stream[0][0]
+    with_all = slow.classify(slow.nets[0], [{"x": image} for image in x])
+    close(learner.predict(x, plain=True)[:, sorted(slow.seen)], with_all[:, sorted(slow.seen)])
+    assert not torch.allclose(learner.predict(x), learner.predict(x, plain=True))
 
 
 def test_bytes():
