@@ -389,7 +389,7 @@ def main() -> None:
         for path in (ROOT / SOURCE).glob(entry["source"])
         if path.name != "__init__.py"
     })  # fmt: skip
-    chosen = [mutant for mutant in by_hand() if asked.only in mutant.source]
+    chosen = [mutant for mutant in by_hand() if asked.only in mutant.source and asked.sample is None]
     for source in [] if asked.by_hand else [source for source in files if asked.only in source]:
         every = mutants_of(source)
         count = len(every) if asked.sample is None else min(asked.sample, len(every))
