@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from droptop.results.metrics import accuracy, anytime_accuracy, metrics, worst_group
-from droptop.results.statistics import compare, paired_effect, verdict
+from droptop.results.metrics import accuracy, accuracy_matrix, anytime_accuracy, metrics, worst_group
+from droptop.results.statistics import compare, holm, paired_effect, verdict
 
 
 def tally(correct, n):
@@ -33,6 +33,13 @@ def test_where_nothing_was_measured_there_is_no_figure():
     assert one["worst"] is None
 
 
+def test_a_task_of_which_nothing_is_right_has_an_accuracy_of_0():
+    """None means that it was not seen; a matrix that confuses the two hides complete forgetting."""
+    after = [{"all": tally([9, 0], [10, 0])}, {"all": tally([0, 10], [10, 10])}]
+    assert accuracy_matrix(after, ((0,), (1,))) == [[90, None], [0, 100]]
+    assert metrics(after, ((0,), (1,)))["F_last"] == 90
+
+
 def test_equal_differences_have_an_interval_of_one_point():
     assert paired_effect([1.0, 2.0], [1.5, 2.5]) == {"diff": 0.5, "ci95": [0.5, 0.5], "p": 0.0}
 
@@ -41,6 +48,10 @@ def test_verdicts_at_their_limits():
     assert verdict("A_avg", {"diff": None, "ci95": None, "p": None}) == "not measured"
     assert verdict("A_avg", {"diff": 2.0, "ci95": [0, 4], "p": 0.05}) == "no significant difference"
     assert verdict("A_avg", {"diff": -2.0, "ci95": [-4, 0], "p": 0.049}) == "worse"
+
+
+def test_a_corrected_p_is_at_most_1():
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
 
 
 def test_an_arm_is_compared_with_the_plain_one_of_its_own_cost():
