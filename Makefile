@@ -3,13 +3,14 @@
 # make check     lint, format, types, the import contracts, and whether every table of the evidence is what its data says.
 # make evidence  renders those tables from their data.
 # make coverage  which lines and branches the tests reach: a table, and build/coverage.xml. Slower than make test.
+# make mutants   breaks the code in one place at a time, to see a test fail; hours. ARGS='--only memory --sample 20' is a look.
 # make docs      the documentation, with warnings as errors, into build/site; and every code block in it is run.
 # make wheel     a wheel into build/wheel, tried in an empty environment.
 
 PYTHON ?= python3
 DEMO := runs/demo
 
-.PHONY: demo test coverage check evidence docs wheel clean
+.PHONY: demo test coverage mutants check evidence docs wheel clean
 
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
@@ -21,6 +22,9 @@ test: .venv/installed
 
 coverage: .venv/installed
 	.venv/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal --cov=droptop --cov-report=term --cov-report=xml
+
+mutants: .venv/installed
+	nice .venv/bin/python scripts/mutants.py $(ARGS)
 
 check: .venv/installed
 	.venv/bin/ruff check .
