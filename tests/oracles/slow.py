@@ -135,7 +135,7 @@ class SlowLearner:
         """Measure the loss of every group on the memory, unmasked and unaugmented, and adjust the intensities."""
         rows = self.memory
         if self.droptop.intensity.probe:
-            rows = [self.memory[slot] for slot in self.draw(self.droptop.intensity.probe, "debias")]
+            rows = [self.memory[slot] for slot in self.probed(self.droptop.intensity.probe)]
         losses = []
         for net in self.nets:
             of_group: dict[int, list[float]] = {}
@@ -155,6 +155,18 @@ class SlowLearner:
         keys = torch.rand(self.config.memory, generator=self.random[purpose]).tolist()
         slots = [slot for slot in range(len(self.memory)) if slot not in but]
         return sorted(slots, key=lambda slot: -keys[slot])[:count]
+
+    def probed(self, count: int) -> list[int]:
+        """Draw slots by one number, with which each slot's own number is hashed; the highest are taken."""
+        salt = int(torch.randint(2**32, (1,), generator=self.random["debias"]))
+
+        def key(slot: int) -> int:
+            number = slot ^ salt
+            for _ in range(2):
+                number = (number ^ number >> 16) * 0x45D9F3B % 2**32
+            return number ^ number >> 16
+
+        return sorted(range(len(self.memory)), key=key, reverse=True)[:count]
 
     def retrieve(self, arrived: list[Row]) -> list[Row]:
         return self.sample(self.config.memory_batch, arrived)

@@ -120,7 +120,8 @@ class SlowDropTop:
         if p <= small:
             self.kappa[group], onwards = down, [down * alpha, down]
         elif p >= 1 - small:
-            self.kappa[group], onwards = up, [up, min(up / alpha, gamma)]
+            self.kappa[group] = up
+            onwards = [up, min(up / alpha, gamma)] if up < gamma else [gamma * alpha, gamma]  # nothing is above gamma
         else:
             onwards = [down, up]
         self.decisions["decrease" if p <= small else "increase" if p >= 1 - small else "neither"] += 1
