@@ -78,6 +78,7 @@ def test_an_option_with_its_value_is_a_reference():
     plan = asked("--against", "net.width=20")
     assert {name: arm.net.width for name, arm in plan.arms.items()} == {"width=20": 20, "width=12": 12}
     assert {arm.options.debias for arm in plan.arms.values()} == {"none"}
+    assert list(asked("--width", "20", "--against", "width=12").arms) == ["width=12", "width=20"]  # 12 is the default
     plan = asked("--debias", "droptop", "--lr", "0.3", "--against", "lr=0.1,stem=3x3")
     assert list(plan.arms) == ["stem=3x3-lr=0.1", "stem=7x7_2-lr=0.3"]
     assert [(arm.learner.lr, arm.net.stem, arm.droptop.gamma) for arm in plan.arms.values()] == [
@@ -85,8 +86,8 @@ def test_an_option_with_its_value_is_a_reference():
         (0.3, "7x7/2", 5.0),
     ]
     plan = asked("--debias", "robust", "--against", "droptop,gamma=3,lr=1")
-    assert list(plan.arms) == ["droptop-gamma=3-lr=1", f"robust-lr={plan.arms[list(plan.arms)[1]].learner.lr}"]
-    assert plan.arms["droptop-gamma=3-lr=1"].droptop.gamma == 3
+    assert list(plan.arms) == ["droptop-lr=1-gamma=3", f"robust-lr={plan.arms[list(plan.arms)[1]].learner.lr}"]
+    assert plan.arms["droptop-lr=1-gamma=3"].droptop.gamma == 3
     assert [arm.learner.average for arm in asked("--against", "average=true").arms.values()] == [True, False]
     split = "0,1/2,3"  # a value with commas, and a switch behind it
     plan = asked("--against", f"stream.split={split},lr=1")
@@ -171,6 +172,7 @@ def test_other_references_have_other_fingerprints():
         (["--against", "lr=fast"], "--lr takes a number, not 'fast'"),
         (["--against", "lr=-1"], "--lr takes a learning rate above 0, not -1"),
         (["--against", "seeds=3"], "--against: seeds is one for all arms$"),
+        (["--against", "width=20", "--width", "20"], "--against takes an arm that differs from those"),
         (["--against", "er"], "--against takes an arm that differs from those that are compared with it"),
         (
             ["--against", "droptop"],

@@ -23,7 +23,7 @@ from droptop.recipes import RECIPES
 from droptop.runs.config import Config, resolve, settings_of
 from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
-from droptop.runs.plan import Plan, plan_of
+from droptop.runs.plan import Plan, arms_made, plan_of
 from droptop.runs.reference import usual_debias
 from droptop.streams import known_names
 from droptop.system.toml_files import leaves, read_tables
@@ -67,7 +67,7 @@ def parse(command: Command, args: list[str]) -> Asked:
     against = _against(command, args, written, arms)
     usual = {"data": "fashion-sticker", "method": "er", "debias": usual_debias(arms, against)}
     data, method, debias = (_last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
-    base = with_members_of_all(plan_of(command, data, method, debias, {}, arms, against=against))
+    base = with_members_of_all(arms_made(command, data, method, debias, {}, arms, against=against))
     given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
     tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
     typed_in, paths = _canonical(args, base)
@@ -97,10 +97,10 @@ def arms_of(tables: dict[str, Any], file: str | None) -> dict[str, Any]:
     return arms
 
 
-def with_members_of_all(plan: Plan) -> Config:
+def with_members_of_all(arms: dict[str, Config]) -> Config:
     """Return the configuration of the last arm with the debiasers of all arms, which has every option of any."""
-    *_, last = plan.arms.values()
-    members = {name: settings for arm in plan.arms.values() for name, settings in vars(arm.members).items()}
+    *_, last = arms.values()
+    members = {name: settings for arm in arms.values() for name, settings in vars(arm.members).items()}
     return dataclasses.replace(last, members=settings_of(members | vars(last.members)))
 
 

@@ -131,6 +131,23 @@ def plan_of(
     Raises:
         BadRequest: If an option is known to no arm, or the arms do not make a comparison.
     """
+    made = arms_made(command, data, method, debias, options, arms, stream_kind, against)
+    if REFERENCE in made and against is not None:
+        made = with_names(made, reference_options(against), keep=bool(arms))
+    return Plan(command, made)
+
+
+def arms_made(
+    command: Command,
+    data: str,
+    method: str,
+    debias: str,
+    options: Mapping[str, Any],
+    arms: Mapping[str, Mapping[str, Any]] | None = None,
+    stream_kind: StreamKind | None = None,
+    against: str | None = None,
+) -> dict[str, Config]:
+    """Return the arms that `plan_of` makes a plan of; one that `--against` says has no name of its own yet."""
     wanted = arms_wanted(command, debias, arms, against)
     made, unused = dict[str, Config](), set(options)
     for name, own in wanted.items():
@@ -148,7 +165,7 @@ def plan_of(
         made[name].check_kappa_0(base)
     for option in unused:
         resolve(option, made[list(made)[-1]])  # refuses it, and names the option that may have been meant
-    return Plan(command, with_names(made, wanted[REFERENCE], bool(arms)) if REFERENCE in made else made)
+    return made
 
 
 def arms_wanted(
@@ -184,7 +201,7 @@ def arms_wanted(
     return reference | others
 
 
-def with_names(made: Mapping[str, Config], own: Iterable[str], keep: bool) -> dict[str, Config]:
+def with_names(made: Mapping[str, Config], said: Iterable[str], keep: bool) -> dict[str, Config]:
     """Return the arms of a comparison by their final names: what `--against` says, and without what equals it.
 
     Arms are named by the options in which they differ, unless they are to keep their names.
@@ -193,7 +210,7 @@ def with_names(made: Mapping[str, Config], own: Iterable[str], keep: bool) -> di
     others = {name: arm for name, arm in made.items() if arm != reference}
     if not others:
         raise BadRequest("--against takes an arm that differs from those that are compared with it")
-    told_apart = differing({"method", "debias", *(resolve(name, reference) for name in own)}, made.values())
+    told_apart = differing({"method", "debias", *(resolve(name, reference) for name in said)}, made.values())
     named = {arm_name(reference, told_apart): reference}
     for name, arm in others.items():
         final = name if keep else arm_name(arm, told_apart)
