@@ -18,10 +18,10 @@ NAMES = ("ant", "bee", "cat", "dog", "eel", "fox")
 def toy_stream(seed=0, limit=None, classes=NAMES, per_class=50, **options):
     """An image is its number."""
     rows = per_class * len(classes)
-    x = torch.arange(rows, dtype=torch.int32)[:, None, None, None]
+    x = torch.arange(rows, dtype=torch.float32)[:, None, None, None]
     y = torch.arange(len(classes)).repeat(per_class)
     config = StreamConfig(**{"tasks": 3, "batch": 4} | options)
-    return Stream("toy", Spec((1, 1, 1), classes), Samples(x, y), {}, config, seed, limit)
+    return Stream("toy", Spec((1, 1, 1), classes, torch.float32), Samples(x, y), {}, config, seed, limit)
 
 
 def arrived(stream):
