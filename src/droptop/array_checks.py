@@ -74,7 +74,7 @@ def check_unit_range(x: Tensor, what: str = "images") -> None:
     """
     if x.is_floating_point() and known(x, on_gpu=False):
         low, high = x.detach().aminmax()
-        if 0 <= low and 1 < high <= 255 and torch.equal(x, x.round()):
+        if low >= 0 and 1 < high <= 255 and torch.equal(x, x.round()):
             raise BadBatch(
                 f"{what} of floating point lie in 0 to 1, and these are whole numbers up to {high:.0f}: "
                 "divide them by 255, or hand them over as torch.uint8"
@@ -83,9 +83,10 @@ def check_unit_range(x: Tensor, what: str = "images") -> None:
 
 def check_augmented(x: Any, what: str = "images") -> None:
     """Raise BadBatch unless these are floating point images on a scale from 0 to 1, which are not yet normalised."""
+    check_tensor(x, what)
     takes = f"{what} must be floating point from 0 to 1 (batch, channels, height, width)"
-    if not isinstance(x, Tensor) or x.dim() != 4 or not x.is_floating_point():
-        raise BadBatch(f"{takes}, not {f'{shape_of(x)} of {x.dtype}' if isinstance(x, Tensor) else type(x).__name__}")
+    if x.dim() != 4 or not x.is_floating_point():
+        raise BadBatch(f"{takes}, not {shape_of(x)} of {x.dtype}")
     check_finite(x, what)
     if known(x, on_gpu=False):
         low, high = x.detach().aminmax()
@@ -119,16 +120,16 @@ def check_labels(
             raise BadBatch(f"{what} must lie in 0 to {classes - 1}, not {low} to {high}")
 
 
-def check_losses(loss: Any, logits: Any, count: int) -> None:
-    """Raise BadBatch unless a loss is one number, and there is a row of logits per label (`count`)."""
+def check_losses(loss: Any, logits: Any, count: int, classes: int) -> None:
+    """Raise BadBatch unless a loss is one number, and there is a row of logits per label (`count`), one per class."""
     for values, what in ((loss, "the loss"), (logits, "logits")):
         check_tensor(values, what)
         if not values.is_floating_point():
             raise BadBatch(f"{what} must be floating point, not {values.dtype}")
     if loss.numel() != 1:
         raise BadBatch(f"the loss must be one number, not {shape_of(loss)}: loss.mean() makes it one")
-    if logits.dim() != 2 or len(logits) != count:
-        raise BadBatch(f"logits must have shape ({count}, classes), a row per label, not {shape_of(logits)}")
+    if logits.dim() != 2 or len(logits) != count or logits.shape[1] < classes:  # the head may have room for others
+        raise BadBatch(f"logits must have shape {(count, classes)}, a row per label, not {shape_of(logits)}")
 
 
 # -- Maps -------------------------------------------------------------------------------------------------------------
@@ -181,20 +182,27 @@ def truths(values: Any, shape: tuple[int, ...], what: str, means: str) -> Tensor
         return values
     true = values == 1
     if not ((values == 0) | true).all():
-        raise BadBatch(f"{what} must be True or False ({means}), and this {values.dtype} holds more than 0 and 1")
+        raise BadBatch(
+            f"{what} must be True or False ({means}), and this {values.dtype} holds more than 0 and 1: "
+            f"{what} > 0 makes it so"
+        )
     return true
 
 
-def check_rows(rows: Any, what: str = "rows") -> None:
-    """Raise BadBatch unless samples are chosen by a slice, by their numbers, or by True or False for each of them."""
+def check_rows(rows: Any, count: int) -> None:
+    """Raise BadBatch unless `count` samples are chosen from by a slice, by numbers, or by True or False for each."""
     if isinstance(rows, slice):
         return
-    check_tensor(rows, what)
+    check_tensor(rows, "rows")
     if rows.dim() != 1 or rows.dtype not in (torch.bool, torch.int64, torch.int32):
         raise BadBatch(
-            f"{what} are chosen by a tensor (N) of their numbers (torch.int64) or of True and False (torch.bool), "
+            "rows are chosen by a tensor of their numbers (torch.int64) or of True and False (torch.bool), "
             f"not {shape_of(rows)} of {rows.dtype}"
         )
+    if rows.dtype == torch.bool and len(rows) != count:
+        raise BadBatch(f"rows chosen by True and False take one for each of {count} samples, not {len(rows)}")
+    if rows.dtype != torch.bool and known(rows, on_gpu=False) and not -count <= rows.min() <= rows.max() < count:
+        raise BadBatch(f"rows must lie in 0 to {count - 1}, not {rows.min()} to {rows.max()}")
 
 
 def check_devices(columns: dict[str, Tensor]) -> None:

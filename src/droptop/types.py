@@ -122,7 +122,7 @@ class Samples:
 
     def __getitem__(self, rows: Tensor) -> "Samples":
         """Return the samples of these rows, by their numbers or by True and False for each."""
-        array_checks.check_rows(rows)
+        array_checks.check_rows(rows, len(self))
         return self.with_columns({name: column[rows] for name, column in self.columns.items()})
 
     def with_columns(self, columns: Rows) -> "Samples":
@@ -153,9 +153,9 @@ def read(source: Source, rows: Tensor) -> Samples:
         raise BadBatch(f"a source of samples gives droptop.Samples of the rows asked for, not {type(samples).__name__}")
     if len(samples) != len(rows):
         raise BadBatch(f"a source of samples was asked for {len(rows)} rows and gave {len(samples)}")
-    if samples.y.device == source.y.device and samples.y.device.type == "cpu":
-        if not torch.equal(samples.y, source.y[rows]):
-            raise BadBatch("a source of samples gives other labels with its rows than its y has for them")
+    on_host = samples.y.device.type == source.y.device.type == "cpu"
+    if on_host and not torch.equal(samples.y, source.y[rows]):
+        raise BadBatch("a source of samples gives other labels with its rows than its y has for them")
     return samples
 
 

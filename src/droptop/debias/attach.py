@@ -153,7 +153,7 @@ class Attached:
             BadBatch: If the loss is not one number, or there is not one row of logits per label.
         """
         self.check(y)
-        array_checks.check_losses(loss, logits, len(y))
+        array_checks.check_losses(loss, logits, len(y), self.classes)
         return self.debias.penalised(loss, logits, y.to(logits.device, torch.int64))
 
     @contextmanager
