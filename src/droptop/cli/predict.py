@@ -14,6 +14,7 @@ from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require
+from droptop.system.short_names import short_name
 
 if TYPE_CHECKING:
     from droptop.runs.loading import LoadedLearner
@@ -130,7 +131,8 @@ def show(answers: list[Answer], loaded: "LoadedLearner", console: Console) -> No
     """Print the answers as a table."""
     learner, (config, _, seed) = loaded.learner, loaded.place
     title = (
-        f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "
+        f"{short_name(config.options.method)}, {short_name(config.options.debias)}, on "
+        f"{short_name(config.options.data)}, seed {seed}: "
         f"{int(learner.seen.sum())} classes"
     )
     table = Table(

@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
-from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows
+from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
 
 
@@ -56,7 +56,7 @@ def results(args: list[str], console: Console) -> int:
     values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
     if not values:
         raise BadRequest(f"{options.folder} has no cell that is done")
-    rows = grouped_rows(values, by, figures, names(options.tests))
+    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests)), by)
     if not rows:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
     console.print(tables.study_table(rows, by))

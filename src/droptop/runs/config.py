@@ -108,11 +108,6 @@ class RunOptions:
         """Return whether all of these files exist."""
         return all(user_files.is_there(name) for names in self.user_files().values() for name in names)
 
-    @property
-    def method_name(self) -> str:
-        """Return the method as people are told of it: of a file, its name without its folder."""
-        return Path(self.method).name
-
     def check_machine(self) -> None:
         """Raise BadRequest if this machine lacks a user's file, the GPU, the weights or the root folder.
 
