@@ -144,12 +144,14 @@ STREAMS: dict[str, StreamKind] = {
         "the garment's colour tells the class",
         border=fashion_images.PADDING,
     ),
-    "split-cifar10": StreamKind(cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
+    "split-cifar10": StreamKind(
+        cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes per task", CIFAR10
+    ),
     "split-cifar100": StreamKind(
-        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100
+        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes per task", CIFAR100
     ),
     "split-mnist": StreamKind(
-        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST, mnist_files.PADDING
+        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits per task", MNIST, mnist_files.PADDING
     ),
     "biased-mnist": StreamKind(
         mnist.biased_mnist,
