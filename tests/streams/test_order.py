@@ -275,7 +275,9 @@ def test_what_is_held_out_is_tested_on_and_never_learned():
 
 def test_held_out_rows_of_a_disk_stay_there():
     samples = toy_stream().train
-    disk = Stream("toy", Spec((1, 1, 1), NAMES), Elsewhere(samples), {}, StreamConfig(tasks=3, hold_out=10), 0)
+    disk = Stream(
+        "toy", Spec((1, 1, 1), NAMES, torch.float32), Elsewhere(samples), {}, StreamConfig(tasks=3, hold_out=10), 0
+    )
     memory = toy_stream(hold_out=10)
     held, expected = disk.tests["held-out"], memory.tests["held-out"]
     assert not isinstance(held, Samples)
@@ -286,7 +288,9 @@ def test_held_out_rows_of_a_disk_stay_there():
 
 def test_nothing_held_out_is_the_stream_itself():
     test = toy_stream().train
-    stream = Stream("toy", Spec((1, 1, 1), NAMES), test, {"clean": test}, StreamConfig(tasks=3, hold_out=0), 0)
+    stream = Stream(
+        "toy", Spec((1, 1, 1), NAMES, torch.float32), test, {"clean": test}, StreamConfig(tasks=3, hold_out=0), 0
+    )
     assert list(stream.tests) == ["clean"]
     assert not stream.held.any()
 
