@@ -67,7 +67,7 @@ def main() -> int:
 def module() -> str:
     """Return the text of the module."""
     shared = options_of({"": RunOptions})
-    shared["log"].types.append('type["Tracker"]')
+    shared["log"].types.insert(1, 'type["Tracker"]')
     of_streams, of_learners = ({name: shared[name] for name in names} for names in (OF_STREAMS, OF_LEARNERS))
     rest = {name: shared[name] for name in shared if name not in (*NAMES, *of_streams, *of_learners)}
     streams = {name: kind.config for name, kind in STREAMS.items()}

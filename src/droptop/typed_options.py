@@ -265,6 +265,6 @@ class Options(StreamOptions, LearnerOptions, total=False):
     """Number of test images whose attention is recorded, twice per task; 0 records none."""
     maps_seeds: int
     """Number of seeds that record attention, from the first on."""
-    log: str | None | type["Tracker"]
+    log: str | type["Tracker"] | None
     """Trackers that every seed reports to, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS;
     by default none."""
