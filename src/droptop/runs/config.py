@@ -199,8 +199,10 @@ def absolute(name: str, value: str) -> str:
         return "+".join(map(user_files.absolute, value.split("+")))
     if name == "weights" and (value == RANDOM or value.startswith(HUB)):
         return value
-    kind = "folder:" if name == "data" else ""
-    return kind + str(Path(value.removeprefix(kind)).expanduser().absolute()) if value.startswith(kind) else value
+    if name == "data":
+        kind, _, path = value.partition(":")
+        return f"{kind}:{Path(path).expanduser().absolute()}" if kind in ("folder", "csv") and path else value
+    return str(Path(value).expanduser().absolute())
 
 
 def settings_of(members: dict[str, Any]) -> Any:
