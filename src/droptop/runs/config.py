@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
@@ -24,6 +24,7 @@ from droptop.options import WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten
 from droptop.recipes import recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import user_files
+from droptop.typed_options import Options
 
 PLACES = ("data", "method", "debias", "root", "weights")  # options that may name a file or folder
 
@@ -239,7 +240,7 @@ def configure(
     method: str = "er",
     debias: str = "droptop",
     stream_kind: StreamKind | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Config:
     """Return a configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`.
 
@@ -257,7 +258,7 @@ def configure(
         BadRequest: If a name, an option or a value is not known or does not fit.
     """
     base = defaults(data, method, debias, stream_kind)
-    config = override(base, options)
+    config = override(base, dict(options))
     config.check_kappa_0(base)
     return config
 
