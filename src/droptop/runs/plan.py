@@ -20,7 +20,7 @@ from droptop.options import NO_DEBIAS
 from droptop.runs.config import Config, RunOptions, defaults, has, override, resolve
 from droptop.runs.folder import Command
 from droptop.runs.reference import arm_name, debias_name, differing, reference_options
-from droptop.streams import StreamKind
+from droptop.streams import StreamConfig, StreamKind
 from droptop.system.toml_files import nested, toml_text
 
 SHARED = ("data", "root", "seeds", "first_seed", "limit", "device", "threads", "parallel")  # the same for all arms
@@ -39,6 +39,11 @@ class Plan:
     def options(self) -> RunOptions:
         """Return the options of the last arm; those that `SHARED` names are the same in all."""
         return list(self.arms.values())[-1].options
+
+    @property
+    def stream(self) -> StreamConfig:
+        """Return the options of the last arm's stream."""
+        return list(self.arms.values())[-1].stream
 
     @property
     def seeds(self) -> range:
