@@ -7,7 +7,7 @@ import pytest
 
 from droptop.runs.folder import read_request, recorded_flags
 
-FEW = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--tasks", "2"]
+FEW = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--tasks", "2", "--maps", "0"]
 
 
 def test_two_methods_are_compared_and_the_folder_says_how(here, tmp_path):
