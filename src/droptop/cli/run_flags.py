@@ -38,7 +38,7 @@ CONFIG_HELP = {
 }
 ABOUT = {
     "run": "trains one method on one stream",
-    "compare": "trains a method with and without debiasing, or any two arms, and says whether that helped",
+    "compare": "trains a method with and without debiasing, and says whether that helped",
 }
 # What most people need; `--help` shows these alone.
 SHORT = {
@@ -47,10 +47,7 @@ SHORT = {
     *("learner.lr", "learner.memory", "learner.iterations", "droptop.gamma"),
 }
 NEEDED_BY_A_VIT = {"weights"}
-AGAINST = (
-    "Reference that all other arms are compared with: a debiasing (droptop), a method (er), an option with its value "
-    "(width=20), several of these (er,lr=0.1), or an arm of the file; by default the same without debiasing."
-)
+AGAINST = "Reference: a debiasing, a method, an option with its value (width=20), or an arm of the file; by default none."
 WITHOUT_PATH = ("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost")  # flags of no option
 
 
@@ -181,7 +178,7 @@ def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Con
     ]
     if command == "compare":
         where.append(("against", Annotated[str | None, arg(help=AGAINST)], None))
-        about = "Add references that cost as much as the other arms do, by more replay."
+        about = "Add references that cost as much as the others do, by more replay."
         where.append(("equal_cost", Annotated[bool, arg(help=about)], False))
     request_type = dataclasses.make_dataclass(
         "Request",
