@@ -40,60 +40,60 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture
-def resumed(comparison, tmp_path):
-    """What `resume` returns of a finished comparison."""
-    return droptop.resume(shutil.copytree(comparison[0], tmp_path / "copy"))
+def found(comparison):
+    return Comparison(json.loads((comparison[0] / "compare.json").read_text()))
 
 
-def test_a_comparison_is_the_dict_that_compare_json_holds(resumed, comparison):
+def test_resume_returns_the_dict_that_compare_json_holds(found, comparison, tmp_path):
+    resumed = droptop.resume(shutil.copytree(comparison[0], tmp_path / "copy"))
     assert type(resumed) is Comparison
-    assert resumed == json.loads((comparison[0] / "compare.json").read_text()) == json.loads(json.dumps(resumed))
+    assert resumed == found == json.loads(json.dumps(resumed))
 
 
-def test_functions_return_what_shows_itself(resumed, tmp_path, monkeypatch):
-    trained = {"compare": dict(resumed), "run": resumed["arms"]["none"]}
+def test_functions_return_what_shows_itself(found, tmp_path, monkeypatch):
+    trained = {"compare": dict(found), "run": found["arms"]["none"]}
     monkeypatch.setattr(api, "carry_on", lambda plan, out, observer: trained[plan.command])
     few = {"limit": 64, "width": 4, "seeds": 1}
     for function, kind in ((droptop.run, RunResult), (droptop.compare, Comparison)):
-        found = function("fashion", "er", "mixstyle", out=tmp_path / function.__name__, **few)
-        assert type(found) is kind
-        assert found == trained[function.__name__]
+        shown = function("fashion", "er", "mixstyle", out=tmp_path / function.__name__, **few)
+        assert type(shown) is kind
+        assert shown == trained[function.__name__]
 
 
-def test_a_comparison_prints_the_table_of_the_command(resumed, comparison, monkeypatch):
+def test_a_comparison_prints_the_table_of_the_command(found, comparison, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")  # as the command in a pipe
-    table = [line.rstrip() for line in str(resumed).splitlines() if line[:1] in "┏┃┡│├└"]
+    table = [line.rstrip() for line in str(found).splitlines() if line[:1] in "┏┃┡│├└"]
     assert len(table) > 10
     assert [line.rstrip() for line in comparison[1].splitlines() if line in table] == table
 
 
-def test_a_comparison_prints_its_differences_and_what_they_say(resumed, monkeypatch):
+def test_a_comparison_prints_its_differences_and_what_they_say(found, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    printed = str(resumed)
-    assert printed == repr(resumed)
+    printed = str(found)
+    assert printed == repr(found)
     assert all(len(line) <= 200 for line in printed.splitlines())
-    for effects in resumed["effects"]["droptop"].values():
+    for effects in found["effects"]["droptop"].values():
         assert f"{effects['A_avg']['diff']:+.1f}" in printed
-    for sentence in resumed.sentences():
+    for sentence in found.sentences():
         assert " ".join(sentence.split()) in " ".join(printed.split())
 
 
-def test_html_has_the_rows_of_the_table(resumed):
-    read = Reader(resumed._repr_html_())
+def test_html_has_the_rows_of_the_table(found):
+    read = Reader(found._repr_html_())
     head, *rows = read.rows
-    table = resumed.table()
+    table = found.table()
     assert head == [str(column.header) for column in table.columns]
     assert len(rows) == table.row_count
     assert {len(row) for row in rows} == {len(head)}
     said = " ".join(cell for row in rows for cell in row)
-    for effects in resumed["effects"]["droptop"].values():
+    for effects in found["effects"]["droptop"].values():
         assert f"{effects['A_avg']['diff']:+.1f}" in said
-    assert set(resumed.sentences()) <= set(read.rest)
+    assert set(found.sentences()) <= set(read.rest)
 
 
-def test_a_run_shows_every_figure(resumed, monkeypatch):
+def test_a_run_shows_every_figure(found, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    result = RunResult(resumed["arms"]["none"])
+    result = RunResult(found["arms"]["none"])
     mean = sum(result["tests"]["biased"]["A_last"]) / 2
     assert f"{mean:.1f}" in repr(result)
     assert f"{mean:.1f}" in " ".join(cell for row in Reader(result._repr_html_()).rows for cell in row)
