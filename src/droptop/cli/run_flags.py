@@ -47,7 +47,9 @@ SHORT = {
     *("learner.lr", "learner.memory", "learner.iterations", "droptop.gamma"),
 }
 NEEDED_BY_A_VIT = {"weights"}
-AGAINST = "Reference: a debiasing, a method, an option with its value (width=20), or an arm of the file; by default none."
+AGAINST = (
+    "Reference: a debiasing, a method, an option with its value (width=20), or an arm of the file; by default none."
+)
 WITHOUT_PATH = ("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost")  # flags of no option
 
 
