@@ -5,7 +5,8 @@ import torch
 
 from droptop import make_stream
 from droptop.streams.augment import crop_flip
-from droptop.streams.shortcuts import CUES, palette
+from droptop.streams.cues.looks import palette
+from droptop.streams.shortcuts import CUES
 
 TESTS = {
     "fashion": ["clean"],
