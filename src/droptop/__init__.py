@@ -14,11 +14,14 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.learner import Learner, LearnerConfig
     from droptop.methods import METHODS
     from droptop.results.metrics import accuracy
+    from droptop.results.paired import paired
     from droptop.runs.build import make_learner, make_stream
     from droptop.runs.config import configure
     from droptop.runs.export import export
     from droptop.runs.loading import load_learner
     from droptop.streams import STREAMS, Stream, StreamConfig
+    from droptop.streams.from_dataset import stream_from
+    from droptop.streams.painted import paint_batches
     from droptop.trackers import Tracker
     from droptop.training.evaluation import evaluate
     from droptop.training.task_free import History, learn
@@ -34,11 +37,14 @@ _HOMES = {  # the names that each module has
     "learner": ("Learner", "LearnerConfig"),
     "methods": ("METHODS",),
     "results.metrics": ("accuracy",),
+    "results.paired": ("paired",),
     "runs.build": ("make_learner", "make_stream"),
     "runs.config": ("configure",),
     "runs.export": ("export",),
     "runs.loading": ("load_learner",),
     "streams": ("STREAMS", "Stream", "StreamConfig"),
+    "streams.from_dataset": ("stream_from",),
+    "streams.painted": ("paint_batches",),
     "trackers": ("Tracker",),
     "training.evaluation": ("evaluate",),
     "training.task_free": ("History", "learn"),
@@ -78,8 +84,11 @@ __all__ = [
     "load_learner",
     "make_learner",
     "make_stream",
+    "paint_batches",
+    "paired",
     "resume",
     "run",
+    "stream_from",
 ]
 
 

@@ -5,7 +5,7 @@ import torch
 
 from droptop import make_stream
 from droptop.streams.augment import crop_flip
-from droptop.streams.cues.looks import palette
+from droptop.streams.cues.appearance import palette
 from droptop.streams.shortcuts import CUES
 
 TESTS = {

@@ -74,14 +74,11 @@ def mask_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], tuple
     return (sets[0], sets[1]) if sets else None
 
 
-def files_of(data: str) -> str | None:
-    """Return the SHA-256 of the names and sizes of the images of `folder:PATH`, by which a run knows them.
+def version(path: str) -> str | None:
+    """Return the SHA-256 of the names and sizes of the images of a folder, by which a run knows them.
 
-    None for other streams, and where there is no such folder.
+    None where there is no such folder.
     """
-    kind, _, path = data.partition(":")
-    if kind != "folder":
-        return None
     try:
         parts = [
             (name, part.path(row).stat().st_size)

@@ -30,7 +30,8 @@ class ImageConfig(StreamConfig):
     image_size: int = 64
     """Pixels per side: images are scaled until their shorter side fits, then cropped to their centre."""
     in_memory_mb: int = 1024
-    """MiB of decoded images to hold in memory, training images first; the others are read from the disk."""
+    """MiB of decoded images to hold in the machine's memory, training images first; the others are read from the
+    disk."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +49,7 @@ class FolderConfig(ImageConfig):
     """Hold the options of `folder:PATH`."""
 
     tasks: int = 0
-    """Tasks the classes are split into, evenly; 0 for two classes per task."""
+    """Number of tasks the classes are split into, evenly; 0: two classes per task."""
 
 
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:

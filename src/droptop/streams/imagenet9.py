@@ -19,7 +19,7 @@ class TinyImageNet9Config(ImageConfig):
     """Hold the options of `split-tiny-imagenet9`."""
 
     tasks: int = 4
-    """Tasks the classes are split into, evenly."""
+    """Number of tasks the classes are split into, evenly."""
 
 
 @dataclass(frozen=True)

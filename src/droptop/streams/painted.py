@@ -10,8 +10,8 @@ from torch import Tensor
 from droptop.errors import BadBatch, BadRequest, meant, require
 from droptop.rng import derive
 from droptop.streams.cues import CUES, DRAWS, NO_CUE
+from droptop.streams.cues.appearance import Tables
 from droptop.streams.cues.draws import content_numbers, cues_of, draws
-from droptop.streams.cues.looks import Tables
 from droptop.types import Samples, Source, Spec, Subset
 
 BIASED, REMOVED, RANDOM = "biased", "removed", "random"  # test sets with the cue of training, without, at random

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from droptop.errors import require
 from droptop.streams.cues import NO_CUE, background, sticker
-from droptop.streams.cues.looks import COLOURS, blend, colours_at, looks
+from droptop.streams.cues.appearance import COLOURS, appearances, blend, colours_at
 from droptop.streams.stream import StreamConfig
 
 CUES = COLOURS  # of ten classes, a colour or texture each
@@ -22,7 +22,7 @@ class ShortcutConfig(StreamConfig):
     """Hold the options of a stream with a painted shortcut."""
 
     correlation: float = 0.95
-    """Share of training images whose shortcut points to their class."""
+    """Share of the training images whose shortcut points to their class."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +48,7 @@ def border_boxes(count: int, side: int, size: int, generator: torch.Generator) -
 def add_sticker(images: Tensor, cues_N: Tensor, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Put a sticker in the colour of its cue on each border; return images and pixels of stickers (N, side, side)."""
     pixels = border_boxes(len(images), images.shape[-1], size, generator)
-    return blend(images, colours_at(looks(CUES), cues_N, None), pixels[:, None], 1), pixels
+    return blend(images, colours_at(appearances(CUES), cues_N, None), pixels[:, None], 1), pixels
 
 
 def add_background(
@@ -56,4 +56,4 @@ def add_background(
 ) -> tuple[Tensor, Tensor]:
     """Put the stripes of its cue behind each foreground (N, side, side); return images and the pixels behind it."""
     draws = torch.rand(len(images), 1, generator=generator)
-    return background.paint(images, cues_N, draws, looks(CUES), 0, 1, foreground)
+    return background.paint(images, cues_N, draws, appearances(CUES), 0, 1, foreground)

@@ -29,21 +29,25 @@ class StreamConfig:
     """Hold the options that every stream has."""
 
     tasks: int = 5
-    """Tasks the classes are split into, evenly; 0: two classes per task, the last may have one."""
+    """Number of tasks the classes are split into, evenly; 0: two classes per task (the last may have one)."""
     class_order: str = "natural"
-    """Order in which classes arrive: natural, random (by the seed), or all of them by label or name (3,1,0,2)."""
+    """Order in which the classes arrive: natural, random (by the seed), or all of them by label or name, such as
+    3,1,0,2."""
     split: str | None = None
-    """Classes of each task by label or name (0,1/2,3), instead of tasks and class order; other classes are left out."""
+    """Classes of each task by label or name, such as 0,1/2,3; classes that are not named are left out. By default
+    --tasks and --class-order decide."""
     imbalance: float = 1.0
-    """Samples of the most frequent training class over the least; exponential in between, order by the seed."""
+    """How many times as many training samples the most frequent class has as the rarest; exponential in between, in an
+    order drawn by the seed."""
     label_noise: float = 0.0
     """Percent of each task's training labels that are wrong: another class of the task, at random."""
     blurry: float = 0.0
-    """Percent of each task's samples that swap places with samples of other tasks, as in i-Blurry."""
+    """Percent of each task's samples that change places with samples of other tasks, as in i-Blurry."""
     hold_out: float = 0.0
-    """Percent of each class's training images kept back and tested on instead of the test sets, to tune options."""
+    """Percent of each class's training images that are kept back and tested on instead of the test sets, so that
+    options can be tuned."""
     batch: int = 32
-    """Samples per step."""
+    """Stream samples per step."""
     drop_last: bool = True
     """Leave out a task's last batch where it is not full."""
     shortcut: str = NO_CUE
@@ -58,7 +62,7 @@ class StreamConfig:
     """Pixels of a sticker's side, a frame's width or the height of a watermark's text; by default 5, 2 and 8 of 32."""
 
     def __post_init__(self) -> None:
-        require(self.tasks >= 0, "tasks", "a number of tasks from 1, or 0 for two classes a task", self.tasks)
+        require(self.tasks >= 0, "tasks", "a number of tasks from 1, or 0 for two classes per task", self.tasks)
         require(1 <= self.imbalance < float("inf"), "imbalance", "a ratio from 1", self.imbalance)
         require(0 <= self.label_noise <= 100, "label_noise", "a percentage from 0 to 100", self.label_noise)
         require(0 <= self.blurry <= 100, "blurry", "a percentage from 0 to 100", self.blurry)

@@ -9,8 +9,8 @@ import torch
 
 from droptop import BadRequest, Samples, Spec
 from droptop.streams.cues import CUES
+from droptop.streams.cues.appearance import APPEARANCES, appearances, palette, pattern_stencils
 from droptop.streams.cues.background import stripes
-from droptop.streams.cues.looks import LOOKS, look, looks, palette, pattern_stencils
 from droptop.streams.cues.watermark import LETTERS, letter
 from droptop.streams.painted import Shortcut, painter_of
 
@@ -92,7 +92,7 @@ def test_a_sticker_of_many_classes_has_two_colours():
     made = painted("sticker", images(50), torch.arange(250, 300), MANY, size=6)
     for image, pixels, label in zip(made.x, made.shortcut, range(250, 300)):
         shown = image[:, pixels].view(3, 6, 6)
-        table = looks(MANY)
+        table = appearances(MANY)
         second = pattern_stencils(6, 6)[table["pattern"][label]]
         assert (table["second"][label] == shown[:, second].T).all()
         assert (table["first"][label] == shown[:, ~second].T).all()
@@ -100,11 +100,11 @@ def test_a_sticker_of_many_classes_has_two_colours():
 
 
 def test_there_are_as_many_looks_as_promised():
-    every = [look(cue) for cue in range(LOOKS)]
-    assert len(set(every)) == LOOKS == 450
+    every = [appearance_of(cue) for cue in range(APPEARANCES)]
+    assert len(set(every)) == APPEARANCES == 450
     assert all(first != second for first, second, pattern in every[10:])
     with pytest.raises(BadRequest, match="at most 450 classes in colours, not 451"):
-        looks(LOOKS + 1)
+        appearances(APPEARANCES + 1)
 
 
 def test_a_frame_is_as_wide_as_asked_on_all_sides():
@@ -163,7 +163,7 @@ def test_text_can_be_read():
 def test_stripes_are_those_of_fashion_background():
     """By the formula that made fashion-background, pixel by pixel: for ten classes it is unchanged."""
     phases = torch.rand(10, generator=torch.Generator().manual_seed(2))
-    made = stripes(torch.arange(10), 6, 8, phases, looks(10))
+    made = stripes(torch.arange(10), 6, 8, phases, appearances(10))
     for cue, row, column in itertools.product(range(10), range(6), range(8)):
         angle, waves = cue * math.pi / 10, 2 + cue % 4
         along = column / 8 * math.cos(angle) + row / 6 * math.sin(angle)

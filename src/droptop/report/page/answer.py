@@ -7,6 +7,7 @@ from droptop.report.page import charts
 from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import CURVES, compare, verdict
+from droptop.system.short_names import short_name
 
 MOST_ACROSS = 4  # panels side by side
 FIGURES_NOTE = "Percent, mean ± standard error over seeds; for F_last, forgetting, lower is better."
@@ -17,7 +18,7 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     summary = arm.run.summary(done)
     means = [f"{tables.mean_error(figures['A_avg'])}% on {test}" for test, figures in summary["tests"].items()]
     debias = f" with {arm.name}" if arm.name != "none" else ""
-    page.headline = f"{summary['method']}{debias} reaches an average accuracy of {tables.listed(means)}."
+    page.headline = f"{short_name(summary['method'])}{debias} reaches an average accuracy of {tables.listed(means)}."
     page.findings = [f"{counted(len(done), 'seed')}; mean ± standard error where there are several"]
     rows: list[Row] = [
         [test, seed, value] for test, figures in summary["tests"].items() for seed, value in zip(done, figures["A_avg"])
@@ -54,7 +55,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     run, effects, ranking = arms[-1].run, comparison["effects"], tables.ranked(comparison)
     several = len(ranking) > 1
     words = {arm: {test: verdict("A_avg", of["A_avg"]) for test, of in tests.items()} for arm, tests in effects.items()}
-    page.headline = headline(tables.contenders(ranking), run.method, run.data, words)
+    page.headline = headline(tables.contenders(ranking), short_name(run.method), short_name(run.data), words)
     page.findings = tables.answer(comparison)
     if len(done) < len(arms[0].run.seeds):
         page.findings.append(f"so far, from {counted(len(done), 'seed')} that all arms have finished")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from droptop.streams.cues import background, colour, frame, frequency, sticker, watermark
-from droptop.streams.cues.looks import Tables
+from droptop.streams.cues.appearance import Tables
 
 DRAWS = 2  # that a cue takes per image
 

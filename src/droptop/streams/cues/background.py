@@ -5,12 +5,12 @@ import math
 import torch
 from torch import Tensor
 
-from droptop.streams.cues.looks import COLOURS, Tables, blend, looks
+from droptop.streams.cues.appearance import COLOURS, Tables, appearances, blend
 
 
 def prepare(classes: int, height: int, width: int, size: int) -> Tables:
     """Return what stripes are painted with."""
-    return looks(classes)
+    return appearances(classes)
 
 
 def paint(

@@ -2,12 +2,12 @@
 
 from torch import Tensor
 
-from droptop.streams.cues.looks import COLOURS, Tables, as_images, colours_at, looks, pattern_stencils
+from droptop.streams.cues.appearance import COLOURS, Tables, appearances, as_images, colours_at, pattern_stencils
 
 
 def prepare(classes: int, height: int, width: int, size: int) -> Tables:
     """Return what images are tinted with."""
-    return looks(classes) | ({"stencils": pattern_stencils(height, width)} if classes > COLOURS else {})
+    return appearances(classes) | ({"stencils": pattern_stencils(height, width)} if classes > COLOURS else {})
 
 
 def paint(x: Tensor, cues_N: Tensor, draws: Tensor, tables: Tables, size: int, strength: float) -> tuple[Tensor, None]:

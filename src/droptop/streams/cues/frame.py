@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from droptop.errors import require
-from droptop.streams.cues.looks import COLOURS, Tables, blend, colours_at, looks, pattern_stencils
+from droptop.streams.cues.appearance import COLOURS, Tables, appearances, blend, colours_at, pattern_stencils
 
 
 def usual_size(height: int, width: int) -> int:
@@ -19,7 +19,7 @@ def prepare(classes: int, height: int, width: int, size: int) -> Tables:
     border = torch.ones(1, height, width, dtype=torch.bool)
     border[:, size : height - size, size : width - size] = False
     patterned = {"stencils": pattern_stencils(height, width)} if classes > COLOURS else {}
-    return looks(classes) | {"border": border} | patterned
+    return appearances(classes) | {"border": border} | patterned
 
 
 def paint(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from droptop.errors import BadRequest
-from droptop.streams.cues.looks import Tables, as_images
+from droptop.streams.cues.appearance import Tables, as_images
 
 SLOWEST, FASTEST = 3, 0.4  # waves per image; waves per pixel, of which 0.5 are the most that pixels can show
 

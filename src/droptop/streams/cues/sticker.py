@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from droptop.errors import require
+from droptop.streams.cues.appearance import COLOURS, LEAST, Tables, appearances, blend, colours_at, pattern_stencils
 from droptop.streams.cues.draws import whole
-from droptop.streams.cues.looks import COLOURS, LEAST, Tables, blend, colours_at, looks, pattern_stencils
 
 
 def usual_size(height: int, width: int) -> int:
@@ -17,9 +17,9 @@ def prepare(classes: int, height: int, width: int, size: int) -> Tables:
     """Return what stickers are painted with; refuse a size that does not fit."""
     require(1 <= size <= min(height, width), "shortcut_size", f"pixels from 1 to {min(height, width)}", size)
     if classes <= COLOURS:
-        return looks(classes)
+        return appearances(classes)
     require(size >= LEAST, "shortcut_size", f"{LEAST} pixels or more for {classes} classes", size)
-    return looks(classes) | {"stencils": pattern_stencils(size, size)}
+    return appearances(classes) | {"stencils": pattern_stencils(size, size)}
 
 
 def paint(

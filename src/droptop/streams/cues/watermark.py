@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from droptop.errors import BadRequest, require
+from droptop.streams.cues.appearance import Tables, blend
 from droptop.streams.cues.draws import whole
-from droptop.streams.cues.looks import Tables, blend
 
 LETTERS = "AYKJIUZEMQXCLSBRVWHDFGNTPO"  # of the first classes, those least alike, also when mirrored
 LINE = 8  # pixels of a line of text: seven of a letter and one of its shadow

@@ -14,7 +14,7 @@ from droptop.errors import BadRequest
 
 COLOURS = 10  # that can be told apart
 PATTERNS = 4  # besides one colour alone
-LOOKS = COLOURS * (1 + PATTERNS * (COLOURS + 1))
+APPEARANCES = COLOURS * (1 + PATTERNS * (COLOURS + 1))
 LEAST = 3  # pixels per side in which the patterns differ
 
 Tables = dict[str, Tensor]  # what a cue paints with, by name; they move to the device of the images
@@ -26,7 +26,7 @@ def palette() -> Tensor:
     return torch.tensor([[round(255 * v) for v in colorsys.hsv_to_rgb(hue, 1, 1)] for hue in hues], dtype=torch.uint8)
 
 
-def look(cue: int) -> tuple[int, int, int]:
+def appearance_of(cue: int) -> tuple[int, int, int]:
     """Return the colour, the second colour (from 10 on white and black) and the pattern (0: none) of a cue."""
     rest, colour = divmod(cue, COLOURS)
     if rest == 0:
@@ -35,12 +35,12 @@ def look(cue: int) -> tuple[int, int, int]:
     return colour, (COLOURS + second if second < 2 else (colour + second - 1) % COLOURS), pattern + 1
 
 
-def looks(classes: int) -> Tables:
+def appearances(classes: int) -> Tables:
     """Return the looks of all classes: their first colours (C, 3), second colours (C, 3), and patterns (C)."""
-    if classes > LOOKS:
-        raise BadRequest(f"--shortcut takes at most {LOOKS} classes in colours, not {classes}")
+    if classes > APPEARANCES:
+        raise BadRequest(f"--shortcut takes at most {APPEARANCES} classes in colours, not {classes}")
     colours = torch.cat([palette(), torch.tensor([[255] * 3, [0] * 3], dtype=torch.uint8)])
-    first, second, pattern = torch.tensor([look(cue) for cue in range(classes)]).T
+    first, second, pattern = torch.tensor([appearance_of(cue) for cue in range(classes)]).T
     return {"first": colours[first], "second": colours[second], "pattern": pattern}
 
 
@@ -60,7 +60,7 @@ def pattern_stencils(height: int, width: int) -> Tensor:
 
 
 def colours_at(tables: Tables, cues_N: Tensor, second_NHW: Tensor | None) -> Tensor:
-    """Return the colours of cues (N, 3, H, W), the second one at some pixels; without these, one colour (N, 3, 1, 1)."""
+    """Return the colours of cues (N, 3, H, W), the second one at some pixels; without these, (N, 3, 1, 1)."""
     first = tables["first"][cues_N][:, :, None, None]
     if second_NHW is None:
         return first
