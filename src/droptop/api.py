@@ -18,6 +18,7 @@ from droptop import trackers
 from droptop.errors import typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
+from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.folder import RunFolder, read_costs, seed_folder
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.requests import begin, check, finished, load, with_seeds
@@ -35,7 +36,7 @@ def run(
     *,
     out: str | Path,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> RunResult:
     """Train one arm over all seeds.
 
     Args:
@@ -46,12 +47,13 @@ def run(
         options: Any option of the command line, such as `seeds=3, lr=0.05`.
 
     Returns:
-        What stands in `summary.json`: accuracies and forgetting per test set, a value per seed.
+        What stands in `summary.json`, a dict that shows itself as a table: accuracies and forgetting per test set, a
+        value per seed.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    return start(plan_of("run", data, method, debias, followed(options)), Path(out), False, Plain())
+    return RunResult(start(plan_of("run", data, method, debias, followed(options)), Path(out), False, Plain()))
 
 
 def compare(
@@ -63,7 +65,7 @@ def compare(
     equal_cost: bool = False,
     out: str | Path,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> Comparison:
     """Train a method without debiasing and with it, in one arm or several, on the same seeds.
 
     Args:
@@ -79,7 +81,8 @@ def compare(
         options: Any option of the command line, such as `seeds=3, gamma=5`; it holds for every arm that has it.
 
     Returns:
-        What stands in `compare.json`: the arms, and what each changes beside the plain one, by test set.
+        What stands in `compare.json`, a dict that shows itself as a table: the arms, and what each changes beside the
+        plain one, by test set.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
@@ -87,10 +90,10 @@ def compare(
     chosen = debias or (NO_DEBIAS if arms else "droptop")
     named = chosen if isinstance(chosen, str) else ",".join(chosen)
     plan = plan_of("compare", data, method, named, followed(options), arms)
-    return start(plan, Path(out), equal_cost, Plain())
+    return Comparison(start(plan, Path(out), equal_cost, Plain()))
 
 
-def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
+def resume(out: str | Path, seeds: int | None = None) -> RunResult | Comparison:
     """Continue a run or a comparison from where it stopped; on a CPU it ends with the same bytes as without a stop.
 
     Args:
@@ -103,7 +106,7 @@ def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
     Raises:
         BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds.
     """
-    return carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain())
+    return shown(carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain()))
 
 
 def followed(options: Options) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def test_an_image_has_one_cue_in_any_order_batch_and_source(name):
             assert torch.equal(part.x, whole.x[rows])
             assert torch.equal(part.follows, whole.follows[rows])
             assert part.shortcut is None or torch.equal(part.shortcut, whole.shortcut[rows])
+    assert torch.equal(stream.train[torch.arange(160) >= 150].x, whole.x[150:])
+    assert torch.equal(stream.train[rows_of(-1)].x, whole.x[159:])
     assert not torch.equal(toy_stream(shortcut=name, seed=1).train[shuffled].x, whole.x[shuffled])
     assert torch.equal(stream.train.source.x, toy_samples().x)  # what is stored stays as it is
 

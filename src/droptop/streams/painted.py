@@ -12,7 +12,7 @@ from droptop.rng import derive
 from droptop.streams.cues import CUES, DRAWS, NO_CUE
 from droptop.streams.cues.appearance import Tables
 from droptop.streams.cues.draws import content_numbers, cues_of, draws
-from droptop.types import Samples, Source, Spec, Subset
+from droptop.types import Samples, Source, Spec, Subset, read
 
 BIASED, REMOVED, RANDOM = "biased", "removed", "random"  # test sets with the cue of training, without, at random
 
@@ -59,7 +59,8 @@ class Painter:
         extra = () if foreground is None else (foreground,)
         strength = cue.strength if self.shortcut.strength is None else self.shortcut.strength
         x, pixels = cue.paint(samples.x, cues, drawn[:, 2:], self.tables, self.size, strength, *extra)
-        return replace(samples, x=x, follows=cues == samples.y, shortcut=pixels)
+        known = {"x": x, "follows": cues == samples.y} | ({} if pixels is None else {"shortcut": pixels})
+        return samples.with_columns(samples.columns | known)
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,10 @@ class Painted:
         return len(self.source)
 
     def __getitem__(self, rows: Tensor) -> Samples:
-        """Return the samples of these rows, painted."""
-        foreground = None if self.masks is None else self.masks[rows].x[:, 0] > 127
-        return self.painter(self.source[rows], rows, foreground)
+        """Return the samples of these rows, by their numbers or by True and False for each, painted."""
+        rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows % len(self)
+        foreground = None if self.masks is None else read(self.masks, rows).x[:, 0] > 127
+        return self.painter(read(self.source, rows), rows, foreground)
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,8 @@ class OnDark:
 
     def __getitem__(self, rows: Tensor) -> Samples:
         """Return the masks of these rows (N, 1, H, W), 0 or 255."""
-        samples = self.source[rows]
-        return replace(samples, x=255 * (samples.x[:, :1] > self.darkest).to(torch.uint8))
+        samples = read(self.source, rows)
+        return samples.with_columns({"x": 255 * (samples.x[:, :1] > self.darkest).to(torch.uint8), "y": samples.y})
 
 
 class Masks(NamedTuple):

@@ -19,7 +19,7 @@ from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
 from droptop.streams.painted import MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
-from droptop.types import Batch, Position, Samples, Source, Spec, Subset, in_memory
+from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
 HELD_OUT = "held-out"  # the test set of training images that are kept back
 
@@ -90,8 +90,8 @@ class Stream:
         masks: What gives the foregrounds of the training images and of the first test set; None where nobody knows.
 
     Raises:
-        BadRequest: Labels lie outside the classes, a task has no full batch, a test set has no sample of a task, or
-            the images do not take the cue that is to be painted.
+        BadRequest: Images or labels do not fit the spec, a task has no full batch, a test set has no sample of a task,
+            or the images do not take the cue that is to be painted.
     """
 
     def __init__(
@@ -105,6 +105,13 @@ class Stream:
         limit: int | None = None,
         masks: MasksReader | None = None,
     ) -> None:
+        if not isinstance(spec, Spec):
+            raise BadRequest(f"a stream takes a droptop.Spec of its images, not a {type(spec).__name__}")
+        if not isinstance(tests, Mapping):
+            raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
+        check_source(spec, train, f"training images of {name}")
+        for test, source in tests.items():
+            check_source(spec, source, f"test set {test} of {name}")
         self.held = held_out(train.y, config.hold_out)
         held = self.held.nonzero()[:, 0] if config.hold_out else None
         if held is not None:
@@ -113,12 +120,6 @@ class Stream:
             train, tests = with_shortcut(config.painted, spec, seed, train, tests, masks, held)
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
-        for part, source in (("training images", train), *((f"test set {test}", part) for test, part in tests.items())):
-            if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
-                raise BadRequest(
-                    f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
-                    f"{int(source.y.min())} to {int(source.y.max())}"
-                )
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
@@ -129,6 +130,14 @@ class Stream:
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
+
+    def __repr__(self) -> str:
+        """Return what there is to learn and to test on, in two lines."""
+        images, tests = sum(map(len, self.order)), [f"{name} ({len(source):,})" for name, source in self.tests.items()]
+        return (
+            f"Stream({self.name}: {len(self.spec.classes)} classes in {len(self.tasks)} tasks, {images:,} images of "
+            f"{sizes_text(self.spec.shape)} in {len(self):,} steps,\n       tests {', '.join(tests)}; seed {self.seed})"
+        )
 
     @cached_property
     def task_rows(self) -> list[Tensor]:
@@ -181,7 +190,7 @@ class Stream:
         """
         size = self.config.batch
         rows = self.order[position.task][position.batch * size : (position.batch + 1) * size]
-        samples = self.train[rows]
+        samples = read(self.train, rows)
         return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 
     def batches(self, start: Position = Position()) -> Iterator[Batch]:

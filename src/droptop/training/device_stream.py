@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from droptop.streams import Stream
-from droptop.types import Source, in_memory
+from droptop.types import Samples, Source, in_memory
 
 _COPIES = WeakTensorKeyDictionary()  # so that the seeds of a process hold the same images once
 
@@ -36,6 +36,8 @@ def _moved_parts(value: Any, device: torch.device) -> Any:
     """Return a value with its tensors on a device, also those in its dictionaries and dataclasses."""
     if isinstance(value, Tensor):
         return _copied(value, device)
+    if isinstance(value, Samples):
+        return value.with_columns(_moved_parts(value.columns, device))
     if isinstance(value, dict):
         return {name: _moved_parts(part, device) for name, part in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

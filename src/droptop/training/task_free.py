@@ -16,19 +16,27 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
+from torch import Tensor
+
 from droptop.errors import BadBatch, BadRequest, Diverged, meant, require
 from droptop.learner import Learner
 from droptop.results.metrics import Evaluation, accuracy, anytime_accuracy
-from droptop.training.evaluation import check_test, evaluate
-from droptop.types import Source
+from droptop.training.evaluation import evaluate
+from droptop.types import Source, check_source
 
 
-@dataclass
+@dataclass(repr=False)
 class History:
     """Hold the evaluations of a learner along the way."""
 
     samples: list[int] = field(default_factory=list)  # samples that had arrived by each evaluation
     evaluations: dict[str, list[Evaluation]] = field(default_factory=dict)  # by test set, one per time
+
+    def __repr__(self) -> str:
+        """Return how many evaluations there are, and the accuracies of the last, in one line."""
+        last = [f"{test} {self.accuracy(test)[-1]:.1f}%" for test in self.evaluations]
+        after = f", the last after {self.samples[-1]:,} samples: {', '.join(last)}" if self.samples else ""
+        return f"History({len(self.samples)} evaluations{after})"
 
     def accuracy(self, test: str) -> list[float]:
         """Return the accuracy at each evaluation, in percent over the classes seen by then.
@@ -99,7 +107,7 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
     if not isinstance(tests, Mapping):
         raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
     for name, test in tests.items():
-        check_test(learner, test, f"test set {name}")
+        check_source(learner.spec, test, f"test set {name}")
         if len(test) == 0:
             raise BadRequest(f"test set {name} must hold samples")
     history, samples = History(), 0
@@ -121,5 +129,8 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
 
 
 def task_of(batch: Sequence[Any]) -> int:
-    """Return the task of a batch: its third part, if that is an integer; else 0, the one task of all batches."""
-    return int(batch[2]) if len(batch) > 2 and isinstance(batch[2], Integral) else 0
+    """Return the task of a batch: its third part, if that is one integer; else 0, the one task of all batches."""
+    task = batch[2] if len(batch) > 2 else 0
+    if isinstance(task, Tensor) and task.dim() == 0:
+        task = task.item()
+    return int(task) if isinstance(task, Integral) and not isinstance(task, bool) else 0

@@ -9,7 +9,7 @@ import torch
 
 from droptop import BadRequest, Samples, Spec
 from droptop.streams.cues import CUES
-from droptop.streams.cues.appearance import APPEARANCES, appearances, palette, pattern_stencils
+from droptop.streams.cues.appearance import APPEARANCES, appearance_of, appearances, palette, pattern_stencils
 from droptop.streams.cues.background import stripes
 from droptop.streams.cues.watermark import LETTERS, letter
 from droptop.streams.painted import Shortcut, painter_of
