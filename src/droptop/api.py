@@ -16,11 +16,11 @@ from typing import Any, Unpack
 
 from droptop import trackers
 from droptop.errors import typed
-from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.folder import RunFolder, read_costs, seed_folder
 from droptop.runs.plan import Plan, plan_of
+from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
@@ -62,6 +62,7 @@ def compare(
     debias: str | Sequence[str] | None = None,
     *,
     arms: Mapping[str, Mapping[str, Any]] | None = None,
+    against: str | None = None,
     equal_cost: bool = False,
     out: str | Path,
     **options: Unpack[Options],
@@ -75,7 +76,9 @@ def compare(
             comes by itself.
         arms: Options of arms by the arms' names, in place of a list: `{"slow": {"lr": 0.01}}`. An arm without an option
             `debias` is debiased as `debias` says, or not at all.
-        equal_cost: Whether to add, for every arm that costs more than the plain one, a plain arm that costs the same,
+        against: The reference, which all other arms are compared with: a debiasing, a method, an option with its value
+            such as `"width=20"`, or the name of one of the arms; by default the plain arm.
+        equal_cost: Whether to add, for every arm that costs more than the reference, a reference that costs the same,
             by more replay.
         out: The folder of the comparison; each arm has a run folder in it.
         options: Any option of the command line, such as `seeds=3, gamma=5`; it holds for every arm that has it.
@@ -87,9 +90,9 @@ def compare(
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    chosen = debias or (NO_DEBIAS if arms else "droptop")
+    chosen = debias or usual_debias(arms, against)
     named = chosen if isinstance(chosen, str) else ",".join(chosen)
-    plan = plan_of("compare", data, method, named, followed(options), arms)
+    plan = plan_of("compare", data, method, named, followed(options), arms, against=against)
     return Comparison(start(plan, Path(out), equal_cost, Plain()))
 
 
