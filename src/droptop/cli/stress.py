@@ -20,6 +20,7 @@ from droptop.runs.plan import Plan
 from droptop.streams.cues import CUES
 from droptop.sweeps.local import local
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
+from droptop.system.short_names import short_name
 from droptop.system.toml_files import toml_line
 
 USUAL = ("--seeds", "5", "--limit", "1000", "--maps", "0")  # before what the user sets, which wins
@@ -118,12 +119,16 @@ def show(out: Path, console: Console) -> None:
     rows = stressed(value for value in StudyFolder(out).values() if (value["run"], value["seed"]) in cells)
     if not rows:
         raise BadRequest(f"{out} has no cell with a cue that is done")
+    import matplotlib.pyplot as plt
+
     from droptop.figures.heat_map import heat_map
-    from droptop.figures.style import save
+    from droptop.figures.style import STYLE, save
 
     console.print(stress_table(rows))
-    console.print(answer(rows), highlight=False, markup=False)
-    save(heat_map(rows, f"{rows[0].method} on {rows[0].data}"), out, "stress")
+    console.print(" ".join(answer(rows)), highlight=False, markup=False)
+    title = f"{short_name(rows[0].method)} on {short_name(rows[0].data)}"
+    with plt.rc_context(STYLE):
+        save(heat_map(rows, title), out, "stress")
     console.print(
         f"heat map in {out / 'figures/stress.png'}; {typed('report', out)} makes one page of it all",
         highlight=False,

@@ -9,30 +9,34 @@ from droptop.results.statistics import Effect, Estimate, verdict
 from droptop.results.stress import FIGURE, Stressed
 from droptop.system.short_names import short_name
 
+LEANS = "leaning on it"
+
 
 def leaning(row: Stressed) -> str:
     """Return what a row's cost shows, in a few words."""
-    return verdict(FIGURE, row.cost).replace("better", "leaning on it").replace("worse", "avoiding it")
+    return verdict(FIGURE, row.cost).replace("better", LEANS).replace("worse", "avoiding it")
 
 
-def answer(rows: Sequence[Stressed]) -> str:
-    """Return the answer of a study of cues in one or two sentences."""
+def answer(rows: Sequence[Stressed]) -> list[str]:
+    """Return the answer of a study of cues: on how many the learner leans, and what debiasing gives back, if any."""
     plain = [row for row in rows if row.debias == NO_DEBIAS] or list(rows)
-    leans = [row for row in plain if leaning(row) == "leaning on it"]
-    points = [row for row in plain if leaning(row) == "points to leaning on it"]
-    costs = [row for row in plain if row.cost["diff"] is not None]
-    text = f"Of {len(plain)} cue{'s' * (len(plain) > 1)}, {learner_of(plain)} leans on {len(leans)}"
-    text += f", and too few seeds point to {len(points)} more" if points else ""
-    if not costs:
-        return text + "."
-    most = max(costs, key=lambda row: row.cost["diff"] or 0.0)
-    text += f"; {most.cue} costs most, {most.cost['diff']:.1f} points of {FIGURE}."
-    best = [(effect["diff"], row, effect) for row in rows if (effect := row.given_back) and effect["diff"] is not None]
-    if best:
-        points_back, row, effect = max(best, key=lambda item: item[0])
-        text += f" {short_name(row.debias)} gives back most where the cue says nothing, {points_back:+.1f} points with "
-        text += f"{row.cue} ({verdict(FIGURE, effect)})."
-    return text
+    counts = {word: sum(leaning(row) == word for row in plain) for word in (LEANS, f"points to {LEANS}")}
+    sure, unsure = counts.values()
+    text = f"{learner_of(plain)} leans on {sure or 'none'} of {len(plain)} cue{'s' * (len(plain) > 1)}"
+    text += f"; too few seeds point to {unsure} more" if unsure else ""
+    costs = [(row.cost["diff"], row.cue) for row in plain if row.cost["diff"] is not None]
+    if (sure or unsure) and costs:
+        points, cue = max(costs)
+        text += f"; {cue} costs most, {points:.1f} points"
+    sentences = [f"{text}."]
+    gains = [(effect["diff"], row, effect) for row in rows if (effect := row.given_back) and effect["diff"] is not None]
+    if gains:
+        points, row, effect = max(gains, key=lambda gain: gain[0])
+        sentences.append(
+            f"{short_name(row.debias)} gives back most with {row.cue}: {points:+.1f} points where the cue says nothing "
+            f"({verdict(FIGURE, effect)})."
+        )
+    return sentences
 
 
 def learner_of(rows: Sequence[Stressed]) -> str:
@@ -77,19 +81,15 @@ def stress_table(rows: Sequence[Stressed]) -> Table:
 
 
 def with_interval(effect: Effect) -> str:
-    """Return a difference with its interval, as +1.0 (+0.2 .. +1.8)."""
+    """Return a difference, and its interval below it."""
     if effect["diff"] is None:
         return "-"
-    interval = "" if effect["ci95"] is None else f" ({effect['ci95'][0]:+.1f} .. {effect['ci95'][1]:+.1f})"
+    interval = "" if effect["ci95"] is None else f"\n{effect['ci95'][0]:+.1f} .. {effect['ci95'][1]:+.1f}"
     return f"{effect['diff']:+.1f}{interval}"
 
 
 def with_error(mean: Estimate) -> str:
-    """Return a mean with its standard error."""
-    return (
-        "-"
-        if mean.mean is None
-        else f"{mean.mean:.1f}"
-        if mean.error is None
-        else f"{mean.mean:.1f} ± {mean.error:.1f}"
-    )
+    """Return a mean with its standard error, where there is one."""
+    if mean.mean is None:
+        return "-"
+    return f"{mean.mean:.1f}" + ("" if mean.error is None else f" ± {mean.error:.1f}")
