@@ -65,10 +65,11 @@ def study_text(args: list[str], console: Console) -> str:
     if run_flags.last(args, "--data") is None:
         raise BadRequest(f"--data names the stream to paint on, as in {typed('stress', '--data', 'fashion')}")
     cues, rest = cues_of(args)
+    given = [*USUAL, "--shortcut", next(iter(cues or CUES)), *rest]  # the others take its place below
     if run_flags.last(args, "--debias") in (None, NO_DEBIAS):
-        plan = run_flags.parse("run", [*USUAL, *rest, "--debias", NO_DEBIAS]).plan
+        plan = run_flags.parse("run", [*given, "--debias", NO_DEBIAS]).plan
     else:
-        plan = run_flags.parse("compare", [*USUAL, *rest]).plan
+        plan = run_flags.parse("compare", given).plan
     with sharing_reads():
         taken = cues_taken(next(iter(plan.arms.values())), cues, console)
     return as_toml(plan, taken)
