@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
-from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows, with_short_names
+from droptop.sweeps.results import also_varied, export, grouped_rows, usual_figures, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
 
 
@@ -23,8 +23,8 @@ class ResultsOptions:
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
     by: str = "data,method,debias"
     """Options to group by, separated by commas; with seed among them, there is a row per seed."""
-    figures: str = ",".join(FIGURES)
-    """Figures to show, separated by commas."""
+    figures: str = ""
+    """Figures to show, separated by commas; by default A_avg, A_last, F_last and, of groups, the worst and the gap."""
     tests: str = ""
     """Test sets to show, separated by commas; by default all."""
     export: Path | None = None
@@ -42,7 +42,7 @@ def results(args: list[str], console: Console) -> int:
             f"{options.folder} is no study: it has no study.toml"
             f"{shown if (options.folder / 'config.toml').is_file() else ''}"
         )
-    by, figures = names(options.by), names(options.figures)
+    by = names(options.by)
     if options.export is not None:
         require(
             options.export.parent.is_dir() and not options.export.is_dir(),
@@ -56,9 +56,10 @@ def results(args: list[str], console: Console) -> int:
     values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
     if not values:
         raise BadRequest(f"{options.folder} has no cell that is done")
+    figures = names(options.figures) if options.figures else usual_figures(values)
     rows = with_short_names(grouped_rows(values, by, figures, names(options.tests)), by)
     if not rows:
-        raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
+        raise BadRequest(f"nothing was measured of {', '.join(figures)} on {options.tests or 'any test set'}")
     console.print(tables.study_table(rows, by))
     if varied := also_varied(values, by):
         console.print(

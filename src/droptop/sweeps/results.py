@@ -10,11 +10,17 @@ import numpy as np
 from droptop.errors import BadRequest
 from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, ending_in
 from droptop.recipes import recipe_of
+from droptop.results.metrics import GAP, WORST
 from droptop.results.statistics import estimate, holm, paired_effect
 from droptop.system.short_names import short_names
 
 FIGURES = ("A_avg", "A_last", "F_last")
 Value = dict[str, Any]  # one figure of a cell, with the cell's options
+
+
+def usual_figures(values: Iterable[Value]) -> list[str]:
+    """Return the figures that are shown unless others are named; of groups, the worst one's accuracy and the gap."""
+    return [*FIGURES, *sorted({value["figure"] for value in values if value["figure"].startswith((WORST, GAP))})]
 
 
 def option(name: str, known: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ def _moved(source: Source, device: torch.device) -> Source:
     """Return samples with all columns on a device; a source on a disk as it is."""
     if not isinstance(source, Samples):
         return source
-    return source.with_columns({name: _copied(column, device) for name, column in source.columns.items()})
+    return source.each(lambda column: _copied(column, device))
 
 
 def _copied(tensor: Tensor, device: torch.device) -> Tensor:
