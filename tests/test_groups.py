@@ -148,3 +148,15 @@ def test_a_column_that_is_not_there_is_refused():
         droptop.evaluate(LEARNER, Samples(X, Y, groups={"place": PLACES}), by="plaice")
     with pytest.raises(BadRequest, match="of which there is none"):
         droptop.evaluate(LEARNER, Samples(X, Y), by="place")
+
+
+def test_painted_images_keep_their_groups():
+    samples = Samples(X, Y, groups={"place": PLACES})
+    config = droptop.StreamConfig(tasks=1, batch=4, shortcut="frame")
+    stream = droptop.Stream("mine", LEARNER.spec, samples, {"test": samples}, config, seed=0)
+    lines = evaluation_lines({name: predict_test(LEARNER, test) for name, test in stream.tests.items()}, CLASSES)
+    assert set(lines["eval"]["random"]) == {"follow", "contradict"}
+    assert {name: set(columns["place"]) for name, columns in lines["groups"].items()} == dict.fromkeys(
+        ("biased", "removed", "random"), {"land", "water"}
+    )
+    assert lines["groups"]["removed"]["place"] == slow_counts(LEARNER, PLACES)

@@ -1,11 +1,12 @@
 """The types that travel through every room: what images are like, images with labels, batches, rows of columns."""
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import torch
 from torch import Tensor
@@ -145,10 +146,13 @@ class Samples:
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Samples":
         """Return samples with every column changed alike, such as moved to a device: they are not checked again."""
-        samples = object.__new__(Samples)
         columns = {name: change(column) for name, column in vars(self).items() if isinstance(column, Tensor)}
-        groups = {name: of.at(change(of.codes)) for name, of in self.groups.items()}
-        vars(samples).update(dict.fromkeys(vars(self)) | columns | {"groups": groups})
+        return self.with_columns(columns, {name: of.at(change(of.codes)) for name, of in self.groups.items()})
+
+    def with_columns(self, columns: Rows, groups: dict[str, Groups] | None = None) -> "Samples":
+        """Return samples with these columns beside their others or in their place: they are not checked again."""
+        samples = object.__new__(Samples)
+        vars(samples).update(vars(self) | columns | ({} if groups is None else {"groups": groups}))
         return samples
 
 
@@ -228,6 +232,22 @@ class Subset:
 
     def __getitem__(self, rows: Tensor) -> Samples:
         return self.source[self.rows[rows]]
+
+
+def in_memory(source: Source) -> bool:
+    """Return whether a source holds all of its images in memory, itself or by the sources that it is made of."""
+    if isinstance(source, Samples):
+        return True
+    fields: tuple[dataclasses.Field[Any], ...] = ()
+    if dataclasses.is_dataclass(source):
+        fields = dataclasses.fields(source)
+    parts = [part for field in fields if is_source(part := getattr(source, field.name))]
+    return bool(parts) and all(map(in_memory, parts))
+
+
+def is_source(part: Any) -> TypeGuard[Source]:
+    """Return whether something gives samples by row."""
+    return hasattr(part, "y") and hasattr(part, "__getitem__")
 
 
 class Batch(NamedTuple):

@@ -9,7 +9,8 @@ from scipy.stats import ttest_rel
 from droptop import BadRequest
 from droptop.report.tables import averaged_over
 from droptop.results.statistics import compare
-from droptop.sweeps.results import FIGURES, Plain, also_varied, export, grouped_rows, usual_figures
+from droptop.sweeps.pairing import Plain
+from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows, usual_figures
 
 
 def values(seeds=6):

@@ -15,7 +15,7 @@ from droptop.data.group_table import FILE, GroupTable, read_groups
 from droptop.data.image_cache import ImageSet, silent
 from droptop.data.image_folders import FURTHER, ImageFolder, read_tree
 from droptop.data.root import FileProgress
-from droptop.data.scenes import Scenes, plain, read_boxes
+from droptop.data.scenes import MASK, Scenes, plain, read_boxes
 from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, all_refusals
 from droptop.groups import Groups
@@ -80,6 +80,20 @@ def image_sets(tree: UserTree, size: int) -> tuple[Part, dict[str, Part]]:
         table.note_unseen(tree.train, [test, *further.values()])
     of_training = table.of(tree.train) if table is not None and table.covers(tree.train) else {}
     return Part(plain(tree.train, size, f"{place}, training"), tree.train.y, of_training), parts
+
+
+def mask_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], tuple[ImageSet, Tensor]] | None:
+    """Return how to make the masks of training and test images, each with labels; None where the folder has none.
+
+    Refuse images without a mask.
+    """
+    place, parts = tree.place, (tree.train, tree.test)
+    found = [scenes for part in parts if (scenes := scenes_of(place, part)) is not None]
+    sets = [
+        (scenes.complete().image_set(MASK, range(len(scenes.part)), size, f"{place}, masks"), scenes.part.y)
+        for scenes in found
+    ]
+    return (sets[0], sets[1]) if sets else None
 
 
 def version(path: str) -> str | None:
