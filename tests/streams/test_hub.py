@@ -326,7 +326,9 @@ def test_a_run_notices_another_version(birds, tmp_path, monkeypatch, capsys):
     birds.commit = NEWER
     hub.open_data("owner/Some_Birds", "main")
     assert data.version(Columns()) == f"revision {NEWER}"
-    with pytest.raises(BadRequest, match=r"--data hf:owner/Some_Birds is not what .*: it is revision a+, not revision b+;"):
+    with pytest.raises(
+        BadRequest, match=r"--data hf:owner/Some_Birds is not what .*: it is revision a+, not revision b+;"
+    ):
         record_environment(tmp_path / "run", config)
 
 

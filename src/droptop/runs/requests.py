@@ -160,8 +160,8 @@ def finished(plan: Plan, out: Path) -> bool:
 def file_hash(option: str, value: str | None, columns: Columns = Columns()) -> str | None:
     """Return the SHA-256 of the file that an option names, or of all its files; None where it names none.
 
-    Data of the hub have their version in words instead. Where data is a table, `columns` says what is taken of it. Hashing many images takes long: a caller with many runs
-    caches the answer.
+    Data of the hub have their version in words instead. Where data is a table, `columns` says what is taken of it.
+    Hashing many images takes long: a caller with many runs caches the answer.
     """
     if option == "weights":
         return describe(value)
