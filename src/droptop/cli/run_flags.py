@@ -42,8 +42,8 @@ ABOUT = {
 }
 # What most people need; `--help` shows these alone.
 SHORT = {
-    *("out", "data", "method", "debias", "seeds", "limit", "device", "against", "equal_cost"),
-    *("stream.tasks", "stream.batch", "stream.image_size", "net.width"),
+    *("out", "data", "method", "debias", "seeds", "limit", "device", "against"),
+    *("stream.tasks", "stream.batch", "stream.shortcut", "stream.image_size", "net.width"),
     *("learner.lr", "learner.memory", "learner.iterations", "droptop.gamma"),
 }
 NEEDED_BY_A_VIT = {"weights"}
