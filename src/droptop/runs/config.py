@@ -15,6 +15,7 @@ from typing import Any, Unpack
 import torch
 
 from droptop import methods, trackers
+from droptop.data.hub import parts_of
 from droptop.debias import Chosen, DropTopConfig, members_of
 from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
@@ -201,6 +202,9 @@ def absolute(name: str, value: str) -> str:
         return value
     if name == "data":
         kind, _, path = value.partition(":")
+        if kind == "hf":
+            place, config = parts_of(path)
+            return f"hf:{place}" + (f":{config}" if config else "")
         return f"{kind}:{Path(path).expanduser().absolute()}" if kind in ("folder", "csv") and path else value
     return str(Path(value).expanduser().absolute())
 
