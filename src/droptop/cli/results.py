@@ -1,7 +1,6 @@
 """`droptop results`: the results of a study or comparison, grouped by any options. Loads no torch."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
+from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
 from droptop.runs.folder import read_request
@@ -29,7 +29,7 @@ class ResultsOptions:
     against: str | None = None
     """What differences are to: a debiasing, a method, an option with its value (lr=0.1), or several of these; by
     default the same without debiasing, or the first arm of a comparison."""
-    figures: str = ""
+    figures: str | None = None
     """Figures to show, separated by commas; by default A_avg, A_last, F_last and, of groups, the worst and the gap."""
     tests: str = ""
     """Test sets to show, separated by commas; by default all."""
@@ -54,10 +54,10 @@ def results(args: list[str], console: Console) -> int:
     values = values_of_study(options.folder) if is_study else values_of_arms(options.folder)
     if not values:
         raise BadRequest(f"{options.folder} has no {'cell' if is_study else 'seed'} that is done")
-    by = names((",".join(BY) if is_study else "arm") if options.by is None else options.by)
-    figures = names(options.figures) if options.figures else usual_figures(values)
+    by = names(options.by) or (BY if is_study else ["arm"])
+    figures = names(options.figures) or usual_figures(values)
     reference = reference_of(values, options.against)
-    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests), reference), by)
+    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests) or [], reference), by)
     if not rows:
         raise BadRequest(f"nothing was measured of {', '.join(figures)} on {options.tests or 'any test set'}")
     console.print(tables.study_table(rows, by, reference.name))
@@ -94,8 +94,3 @@ def values_of_arms(folder: Path) -> list[dict[str, Any]]:
         shown = f"; {typed('report', folder)} shows a run" if (folder / "config.toml").is_file() else ""
         raise BadRequest(f"{folder} is neither a study nor a comparison{shown}")
     return values_of_comparison(folder)
-
-
-def names(text: str) -> Sequence[str]:
-    """Return the names in a text that separates them by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
