@@ -41,7 +41,7 @@ class StreamOptions(TypedDict, total=False):
     """Leave out a task's last batch where it is not full."""
     shortcut: str
     """A cue to paint that tells the class: none, sticker, watermark, frame, colour, background (where there are masks)
-    or frequency. The test sets biased, removed and random come with it."""
+    or frequency; adds the test sets biased, removed and random."""
     shortcut_correlation: float
     """Share of the training images whose painted cue points to their class."""
     shortcut_strength: float | None
@@ -257,8 +257,8 @@ class LearnerOptions(DebiasOptions, total=False):
     device: str
     """Device to train on."""
     weights: str | None
-    """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT). By
-    default a ResNet starts at random; methods on a ViT must be told."""
+    """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT); by
+    default a ResNet starts at random, a ViT must be told."""
     precision: Literal["fp32", "tf32", "bf16"]
     """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits, as torch does for convolutions;
     on a CPU, fp32), or bf16 (autocast)."""
@@ -270,7 +270,7 @@ class Options(StreamOptions, LearnerOptions, total=False):
     """List the options that run, compare and configure may have."""
 
     seeds: int
-    """Number of seeds, which are a training each."""
+    """Number of seeds, each a training of its own."""
     first_seed: int
     """The first seed; the others are the numbers after it."""
     graphs: bool
