@@ -6,8 +6,9 @@
 `Stream` takes any source of samples; `droptop.streams` has those that are known by name.
 """
 
+import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
@@ -84,7 +85,7 @@ class Stream:
         seed: int,
         limit: int | None = None,
     ) -> None:
-        self.held = held_out(train.y, config.hold_out)
+        self.given_tests, self.held = tests, held_out(train.y, config.hold_out)
         if config.hold_out:
             rows = self.held.nonzero()[:, 0]
             tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
@@ -106,6 +107,22 @@ class Stream:
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
+
+    def again(self, config: StreamConfig, seed: int, limit: int | None = None) -> "Stream":
+        """Return a stream of the same images with other options, another seed and another limit.
+
+        Raises BadRequest for another value of an option that the images were made with.
+        """
+        common = {field.name for field in fields(StreamConfig)}
+        for field in fields(self.config):
+            value = getattr(self.config, field.name)
+            if field.name not in common and getattr(config, field.name) != value:
+                raise BadRequest(f"{field.name} is {value} in {self.name}, whose images are made already")
+        other = copy.copy(self)
+        for name in ("task_rows", "order", "labels"):
+            other.__dict__.pop(name, None)
+        Stream.__init__(other, self.name, self.spec, self.train, self.given_tests, config, seed, limit)
+        return other
 
     @cached_property
     def task_rows(self) -> list[Tensor]:
