@@ -24,7 +24,7 @@ parallel    in DistributedDataParallel every process has its own layer, labels, 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,7 @@ from droptop.nets.backbone import evaluating
 from droptop.nets.hooks import Hook, MapHooks
 from droptop.nets.map_layout import MapLayout
 from droptop.rng import generator
+from droptop.typed_options import DebiasOptions
 
 CHUNK = 250  # memory samples per forward pass of the probe
 
@@ -51,7 +52,7 @@ def attach(
     classify: Callable[[Tensor], Tensor] | None = None,
     grid: tuple[int, int] | None = None,
     channels_last: bool | None = None,
-    **options: Any,
+    **options: Unpack[DebiasOptions],
 ) -> "Attached":
     """Put debiasers behind the submodule `first`.
 
@@ -74,7 +75,7 @@ def attach(
     Raises:
         BadRequest: If there is no such submodule, debiaser or option, or the model has a layer already.
     """
-    return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), debias, options)
+    return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), debias, dict(options))
 
 
 class Attached:

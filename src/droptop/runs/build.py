@@ -1,8 +1,13 @@
 """Build a stream and a learner from names and options."""
 
+import copy
 import dataclasses
-from typing import Any
+import hashlib
+import inspect
+from collections.abc import Iterable
+from typing import Any, Unpack
 
+import torch
 from torch import nn
 
 from droptop import methods, nets
@@ -10,8 +15,11 @@ from droptop.errors import BadBatch, BadRequest, meant, require
 from droptop.learner import Learner
 from droptop.nets.map_layout import MapLayout
 from droptop.options import ending_in, flatten
-from droptop.runs.config import Config, configure, resolve
+from droptop.rng import seeded
+from droptop.runs.config import Config, RunOptions, configure, resolve
 from droptop.streams import Stream, StreamConfig, StreamKind, find
+from droptop.system import handed, user_files
+from droptop.typed_options import LearnerOptions, StreamOptions
 from droptop.types import Spec
 
 
@@ -20,6 +28,51 @@ def build_stream(config: Config, seed: int) -> Stream:
     options = config.options
     options.check_machine()
     return find(options.data).build(config.stream, seed, options.limit, options.root)
+
+
+def build_model(options: RunOptions, spec: Spec, seed: int) -> nets.Backbone:
+    """Return the user's own model of one seed: a copy of the model, or a new one with weights that the seed draws."""
+    assert options.model is not None
+    model = copy.deepcopy(made_of(own_model(options.model), options.model, seed))
+    return nets.adapt(model, options.first, options.last, MapLayout(), spec.shape, len(spec.classes))
+
+
+def made_of(given: Any, name: str, seed: int) -> nn.Module:
+    """Return a model that was given, or the one that a function or class makes with weights that the seed draws."""
+    with seeded(seed, "init"):
+        model = given if isinstance(given, nn.Module) else user_files.call(given, name, "model")
+    if not isinstance(model, nn.Module):
+        raise BadRequest(f"--model {name} gives a {type(model).__name__}, not a torch.nn.Module")
+    return model
+
+
+def own_model(name: str) -> Any:
+    """Return the model of a Python file or an object that was handed over, or the function or class that makes it."""
+    if handed.is_object(name):
+        return handed.find("model", name)
+
+    def is_class(value: Any) -> bool:
+        return isinstance(value, type) and issubclass(value, nn.Module)
+
+    def is_any(value: Any) -> bool:
+        return isinstance(value, nn.Module) or is_class(value) or inspect.isfunction(value)
+
+    return user_files.load_one(name, "model", [is_any], "model, nor a function or class that makes one")
+
+
+def model_sha256(name: str | None) -> str | None:
+    """Return the SHA-256 of a user's own model, that of seed 0: its layers and its weights; None where it is not here.
+
+    What a layer computes is not part of it.
+    """
+    if name is None or not user_files.is_there(name, "model"):
+        return None
+    model = made_of(own_model(name), name, 0)
+    digest = hashlib.sha256(repr(model).encode())
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def build_learner(
@@ -31,8 +84,10 @@ def build_learner(
     given another `device`.
     """
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
-    options.check_machine()
-    if model is None:
+    options.check_machine(with_data=False)
+    if model is None and options.model is not None:
+        model = build_model(options, spec, seed)
+    elif model is None:
         model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
     if isinstance(config.net, nets.ViTConfig):  # pretrained weights expect the pixels they were trained on
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
@@ -61,7 +116,7 @@ def check_last_batches(learner: Learner, stream: Stream) -> None:
             ) from None
 
 
-def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
+def make_stream(data: str, seed: int = 0, **options: Unpack[StreamOptions]) -> Stream:
     """Return a stream by name: `make_stream("fashion-sticker", seed=1, correlation=0.9)`.
 
     Args:
@@ -94,7 +149,7 @@ def make_learner(
     last: str | None = None,
     grid: tuple[int, int] | None = None,
     channels_last: bool | None = None,
-    **options: Any,
+    **options: Unpack[LearnerOptions],
 ) -> Learner:
     """Return a learner by name: `make_learner("er", stream, debias="none", lr=0.1)`.
 
@@ -132,7 +187,7 @@ def make_learner(
     return build_learner(config, stream, seed, backbone)
 
 
-def check_model_options(config: Config, options: dict[str, Any]) -> None:
+def check_model_options(config: Config, options: Iterable[str]) -> None:
     """Raise BadRequest if a user's own model goes with neither the method nor one of the options set."""
     if isinstance(config.net, nets.ViTConfig):
         raise BadRequest(f"--method {config.options.method} takes a ViT by --weights, not a model")

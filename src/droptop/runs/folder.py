@@ -157,7 +157,11 @@ def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
     for name in ("data", "method", "debias"):
         if not isinstance(arm.options.get(name), str):
             raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
-    younger = {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in arm.options}
+    younger = {
+        path: value
+        for path, value in YOUNGER.items()
+        if value is not None and (path not in BESIDE or BESIDE[path] in arm.options)
+    }
     return younger | dict(arm.options)
 
 

@@ -111,6 +111,8 @@ def restore(
     if about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
     for option, names in config.options.user_files().items():
+        if option in ("data", "model"):  # known by what they give, not by their files
+            continue
         sha256 = user_files.sha256(*names)
         if any(noted.get(option, sha256) != sha256 for noted in environments(place.run)[:1]):
             notes.append(f"{' or '.join(names)} has changed since {place.run} began")

@@ -11,23 +11,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from droptop import trackers
-from droptop.data.folder import files_of
+from droptop.data.columns import Columns
 from droptop.debias.debiaser import NoSettings
 from droptop.errors import BadRequest, typed
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
-from droptop.runs.build import build_learner, build_stream
+from droptop.runs.build import build_learner, build_stream, model_sha256, refuse_spec
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.plan import Plan
+from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
 from droptop.system.files import write_json
 
-Settings = TypeVar("Settings", NetConfig, ViTConfig, LearnerConfig, NoSettings)
-FileHash = Callable[[str, str | None], str | None]  # the name of an option and its value -> SHA-256
+Settings = TypeVar("Settings", NetConfig, ViTConfig, StreamConfig, LearnerConfig, NoSettings)
+FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
@@ -79,10 +80,8 @@ def load(out: Path) -> Plan:
 def config_of(noted: Mapping[str, Any], out: Path) -> Config:
     """Return the configuration of an arm, by the options that the config.toml in `out` notes."""
     options = dict(noted)
-    for option, name in (
-        ("method", str(options["method"])),
-        *(("debias", part) for part in str(options["debias"]).split("+")),
-    ):
+    named = [(option, str(options[option])) for option in ("data", "method", "model") if option in options]
+    for option, name in (*named, *(("debias", part) for part in str(options["debias"]).split("+"))):
         if user_files.is_file(name) and not Path(name).is_absolute():
             raise BadRequest(f"{out / 'config.toml'} takes an absolute path for a {option} that is a file, not {name}")
     paths = {"root": Path(str(options["root"]))} if "root" in options else {}
@@ -99,16 +98,20 @@ def config_from_names(data: str, method: str, debias: str, noted: dict[str, Any]
     known = RunOptions(data, method, debias)
     if known.files_are_there:
         return defaults(data, method, debias)
-    gone = [part for part in debias.split("+") if not user_files.is_there(part)]
+    gone = [part for part in debias.split("+") if not user_files.is_there(part, "debias")]
     kept = "+".join(part for part in debias.split("+") if part not in gone) or NO_DEBIAS
-    base = defaults(data, method if user_files.is_there(method) else "er", kept)
     sections: dict[str, dict[str, Any]] = {}
     for path, value in noted.items():
         head, dot, name = path.partition(".")
         if dot:
             sections.setdefault(head, {})[name] = value
+    stream, has_method = None, user_files.is_there(method, "method")
+    if not user_files.is_there(data, "data"):
+        of_stream = with_unknown_fields(StreamConfig, sections.get("stream", {}))
+        stream = StreamKind(refuse_spec, lambda: of_stream, {}, "gone")
+    base = defaults(data, method if has_method else "er", kept, stream)
     base = replace(base, options=replace(base.options, method=method, debias=debias))
-    if not user_files.is_there(method):
+    if not has_method:
         of_net, learner = sections.get("net", {}), with_unknown_fields(LearnerConfig, sections.get("learner", {}))
         is_vit = bool(of_net.keys() - NetConfig.__dataclass_fields__)
         net = with_unknown_fields(ViTConfig, of_net) if is_vit else with_unknown_fields(NetConfig, of_net)
@@ -156,13 +159,18 @@ def finished(plan: Plan, out: Path) -> bool:
     return all(is_done(run, seed) for run in plan.folders(out) for seed in plan.seeds)
 
 
-def file_hash(option: str, value: str | None) -> str | None:
+def file_hash(option: str, value: str | None, columns: Columns = Columns()) -> str | None:
     """Return the SHA-256 of the file that an option names, or of all its files; None where it names none.
 
-    Hashing many images takes long: a caller with many runs caches the answer.
+    Where data is a table, `columns` says what is taken of it. Hashing many images takes long: a caller with many runs
+    caches the answer.
     """
-    if option in ("weights", "data"):
-        return describe(value) if option == "weights" else files_of(str(value))
+    if option == "weights":
+        return describe(value)
+    if option == "data":
+        return find(str(value)).data.version(columns) if user_files.is_there(str(value), "data") else None
+    if option == "model":
+        return model_sha256(value)
     return user_files.sha256(*str(value).split("+" if option == "debias" else None))
 
 
@@ -183,7 +191,11 @@ def record_environment(
     `note`. Raise BadRequest if the options, the weights, the method's file or the images are not those it began with.
     """
     path, options = run / "environment.json", asked.options
-    files = {option: hashed(option, getattr(options, option)) for option in HASHED}
+    columns = getattr(asked.stream, "columns", Columns())
+    hashable = (*HASHED, "model") if options.model is not None else HASHED
+    if not unfinished:  # what is only shown runs no code of the user's
+        hashable = tuple(name for name in hashable if name not in options.user_files() or name in ("method", "debias"))
+    files = {option: hashed(option, getattr(options, option), columns) for option in hashable}
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
         write_json(path, now)

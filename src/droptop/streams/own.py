@@ -105,7 +105,7 @@ def summary(make: Maker) -> str:
 
 
 def sha256(make: Maker) -> str:
-    """Return the SHA-256 of a user's stream, that of seed 0: its spec, images, labels, and what is known of shortcuts."""
+    """Return the SHA-256 of the user's stream of seed 0: its spec, images, labels, and the truth about shortcuts."""
     stream = make(0)
     digest = hashlib.sha256(repr(stream.spec).encode())
     for name, source in (("train", stream.train), *stream.given_tests.items()):

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-FOLDER = "folder:"
+from droptop.system.handed import OBJECT
+
+PLACES = ("folder:", "csv:")
 PYTHON_FILE = re.compile(r"(?:^|(?<=\+))(/[^:]*?|[^/+:][^+:]*?)\.py(?=[:+]|$)")  # alone, or beside others
 
 
@@ -18,8 +20,10 @@ def short_name(text: str, parts: int = 1) -> str:
 
     It has as many of the last parts of a path as asked for; a name without a path is returned as it is.
     """
-    if text.startswith(FOLDER):
-        return FOLDER + _end(text.removeprefix(FOLDER), parts)
+    text = text.removeprefix(OBJECT)
+    for kind in PLACES:
+        if text.startswith(kind):
+            return kind + _end(text.removeprefix(kind), parts)
     if PYTHON_FILE.search(text):
         return PYTHON_FILE.sub(lambda found: _end(found[1], parts), text)
     return _end(text, parts) if text.startswith("/") else text
