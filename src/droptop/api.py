@@ -18,7 +18,8 @@ from droptop import trackers
 from droptop.errors import typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
-from droptop.runs.folder import RunFolder, read_costs, seed_folder
+from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
+from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.requests import begin, check, finished, load, with_seeds
 from droptop.system.files import write_json
@@ -29,19 +30,27 @@ from droptop.typed_options import Options
 
 
 def run(
-    data: str = "fashion-sticker",
+    data: Data = "fashion-sticker",
     method: str = "er",
-    debias: str = "droptop",
+    debias: str | None = "droptop",
     *,
+    model: Model | None = None,
+    first: str | None = None,
+    last: str | None = None,
     out: str | Path,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
     """Train one arm over all seeds.
 
     Args:
-        data: The name of a stream, such as `split-cifar10` or `folder:PATH`.
+        data: The name of a stream, such as `split-cifar10` or `folder:PATH`; or a `Stream`, or a function of a seed
+            that gives one.
         method: The name of a learner, or `FILE.py:CLASS`.
-        debias: What to debias with, by name, or `none`.
+        debias: What to debias with, by name; None for nothing.
+        model: Your own model, of which every seed trains a copy from the weights it has; or a function or class that
+            makes one, with weights that the seed draws. Without one, droptop builds a net.
+        first: Name of the model's submodule that gives the first map, as `droptop.attach` takes it.
+        last: Name of the submodule that gives the last map.
         out: The folder of the run; it is new or empty.
         options: Any option of the command line, such as `seeds=3, lr=0.05`.
 
@@ -51,14 +60,20 @@ def run(
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    return start(plan_of("run", data, method, debias, followed(options)), Path(out), False, Plain())
+    with handed_over(data=data, model=model) as names:
+        chosen = NO_DEBIAS if debias is None else debias
+        plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
+        return start(plan, Path(out), False, Plain())
 
 
 def compare(
-    data: str = "fashion-sticker",
+    data: Data = "fashion-sticker",
     method: str = "er",
     debias: str | Sequence[str] | None = None,
     *,
+    model: Model | None = None,
+    first: str | None = None,
+    last: str | None = None,
     arms: Mapping[str, Mapping[str, Any]] | None = None,
     equal_cost: bool = False,
     out: str | Path,
@@ -67,10 +82,13 @@ def compare(
     """Train a method without debiasing and with it, in one arm or several, on the same seeds.
 
     Args:
-        data: The name of a stream.
+        data: The name of a stream; or a `Stream`, or a function of a seed that gives one.
         method: The name of a learner, or a Python file that defines one.
         debias: What to debias with, by name or file, by default DropTop; a list has an arm for each. The plain arm
             comes by itself.
+        model: Your own model, as `run` takes it; so are `first` and `last`.
+        first: Name of the model's submodule that gives the first map.
+        last: Name of the submodule that gives the last map.
         arms: Options of arms by the arms' names, in place of a list: `{"slow": {"lr": 0.01}}`. An arm without an option
             `debias` is debiased as `debias` says, or not at all.
         equal_cost: Whether to add, for every arm that costs more than the plain one, a plain arm that costs the same,
@@ -86,24 +104,37 @@ def compare(
     """
     chosen = debias or (NO_DEBIAS if arms else "droptop")
     named = chosen if isinstance(chosen, str) else ",".join(chosen)
-    plan = plan_of("compare", data, method, named, followed(options), arms)
-    return start(plan, Path(out), equal_cost, Plain())
+    with handed_over(data=data, model=model) as names:
+        plan = plan_of("compare", names["data"], method, named, with_model(options, names, first, last), arms)
+        return start(plan, Path(out), equal_cost, Plain())
 
 
-def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
+def resume(
+    out: str | Path, seeds: int | None = None, *, data: Data | None = None, model: Model | None = None
+) -> dict[str, Any]:
     """Continue a run or a comparison from where it stopped; on a CPU it ends with the same bytes as without a stop.
 
     Args:
         out: The folder that `run` or `compare` was given.
         seeds: How many seeds it is to have; None for as many as it was begun with.
+        data: The stream that it began with, where that was an object.
+        model: The model that it began with, likewise.
 
     Returns:
         What `run` or `compare` would have returned.
 
     Raises:
-        BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds.
+        BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds or
+            with another stream or model.
     """
-    return carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain())
+    with handed_over(read_request(Path(out)).arms[-1].options, data=data, model=model):
+        return carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain())
+
+
+def with_model(options: Options, names: dict[str, str], first: str | None, last: str | None) -> dict[str, Any]:
+    """Return options with the name of the user's own model and those of its submodules, if there is one."""
+    model = {"model": names.get("model"), "first": first, "last": last}
+    return followed(options) | {name: value for name, value in model.items() if value is not None}
 
 
 def followed(options: Options) -> dict[str, Any]:

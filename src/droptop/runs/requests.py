@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from droptop import trackers
 from droptop.data.columns import Columns
+from droptop.data.image_cache import sharing_reads
 from droptop.debias.debiaser import NoSettings
 from droptop.errors import BadRequest, typed
 from droptop.learner import LearnerConfig
@@ -44,10 +45,11 @@ def check(plan: Plan, out: Path) -> None:
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
-    for arm in plan.arms.values():
-        trackers.check(arm.options.log)
-        seed = arm.options.first_seed
-        build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
+    with sharing_reads():
+        for arm in plan.arms.values():
+            trackers.check(arm.options.log)
+            seed = arm.options.first_seed
+            build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
 
 
 def begin(plan: Plan, out: Path) -> None:
@@ -192,10 +194,9 @@ def record_environment(
     """
     path, options = run / "environment.json", asked.options
     columns = getattr(asked.stream, "columns", Columns())
-    hashable = (*HASHED, "model") if options.model is not None else HASHED
-    if not unfinished:  # what is only shown runs no code of the user's
-        hashable = tuple(name for name in hashable if name not in options.user_files() or name in ("method", "debias"))
-    files = {option: hashed(option, getattr(options, option), columns) for option in hashable}
+    hashable = [*HASHED, *(["model"] if options.model is not None else [])]
+    shown = () if unfinished else options.user_files().keys() & {"data", "model"}  # it would run the user's code
+    files = {option: hashed(option, getattr(options, option), columns) for option in hashable if option not in shown}
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
         write_json(path, now)

@@ -144,6 +144,8 @@ def _module(path: Path, option: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
+    if str(path.parent) not in sys.path:  # files beside it can be imported, as by a script
+        sys.path.append(str(path.parent))
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -10,12 +10,13 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
 
 from droptop.data.image_cache import forget_reads, sharing_reads
 from droptop.errors import BadRequest, DroptopError, WorkerDied
@@ -44,7 +45,30 @@ def work(pipe: Connection, threads: int) -> None:
         serve(pipe, stop)
 
 
-def serve(pipe: Connection, stop: threading.Event) -> None:
+class Pipe(Protocol):
+    """Bring orders to a worker, and its messages to whoever gave them."""
+
+    def recv(self) -> Any:
+        """Return the next jobs, and whether to go on after failures; None at the end."""
+
+    def send(self, message: Any) -> None:
+        """Send what happened, the number of the job, and what there is to say."""
+
+
+@contextmanager
+def computing_on(threads: int) -> Iterator[None]:
+    """Let torch compute on so many threads in this process, as a worker does; results depend on their number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def serve(pipe: Pipe, stop: threading.Event) -> None:
     """Run the jobs that come through a pipe, and report, until None comes or `stop` is set."""
     while (order := pipe.recv()) is not None:
         jobs, go_on_after_failures = order
@@ -74,7 +98,7 @@ def serve(pipe: Connection, stop: threading.Event) -> None:
             pipe.send(("failed", 0, Failure.of(error, culprit)))
 
 
-def send_note(pipe: Connection, number: int, text: str) -> None:
+def send_note(pipe: Pipe, number: int, text: str) -> None:
     """Send a note about a job."""
     pipe.send(("note", number, text))
 
@@ -119,7 +143,7 @@ class Failure:
 class Reporter:
     """Send a job's progress to the parent, a few times per second."""
 
-    pipe: Connection
+    pipe: Pipe
     number: int
     last: float = 0.0
 
