@@ -18,7 +18,7 @@ from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
 from droptop.streams.prefetch import prefetch
-from droptop.types import Batch, Position, Samples, Source, Spec, Subset
+from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, read
 
 HELD_OUT = "held-out"  # the test set of training images that are kept back
 
@@ -72,7 +72,8 @@ class Stream:
         limit: At most so many samples per task; None for all.
 
     Raises:
-        BadRequest: Labels lie outside the classes, a task has no full batch, or a test set has no sample of a task.
+        BadRequest: Images or labels do not fit the spec, a task has no full batch, or a test set has no sample of a
+            task.
     """
 
     def __init__(
@@ -85,18 +86,19 @@ class Stream:
         seed: int,
         limit: int | None = None,
     ) -> None:
+        if not isinstance(spec, Spec):
+            raise BadRequest(f"a stream takes a droptop.Spec of its images, not a {type(spec).__name__}")
+        if not isinstance(tests, Mapping):
+            raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
+        check_source(spec, train, f"training images of {name}")
+        for test, source in tests.items():
+            check_source(spec, source, f"test set {test} of {name}")
         self.given_tests, self.held = tests, held_out(train.y, config.hold_out)
         if config.hold_out:
             rows = self.held.nonzero()[:, 0]
             tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
-        for part, source in (("training images", train), *((f"test set {test}", part) for test, part in tests.items())):
-            if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
-                raise BadRequest(
-                    f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
-                    f"{int(source.y.min())} to {int(source.y.max())}"
-                )
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
@@ -175,7 +177,7 @@ class Stream:
         """
         size = self.config.batch
         rows = self.order[position.task][position.batch * size : (position.batch + 1) * size]
-        samples = self.train[rows]
+        samples = read(self.train, rows)
         return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 
     def batches(self, start: Position = Position()) -> Iterator[Batch]:
