@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 import torch
+from compasses import FILE, OWN, SMALL, compass
 
 import droptop
 from droptop import BadRequest, Samples
@@ -18,7 +19,6 @@ from droptop.streams import own
 from droptop.system.user_files import name_of
 from droptop.types import Subset
 
-from compasses import FILE, OWN, SMALL, compass
 from models import ResNet
 from toys import differences, snapshot
 
@@ -122,7 +122,7 @@ def test_an_interrupted_run_of_an_object_goes_on_to_the_same_bytes(tmp_path, mon
 def test_another_stream_is_refused_and_none_is_asked_for(tmp_path, capsys):
     out = tmp_path / "out"
     droptop.run(compass(), "finetune", None, width=4, out=out, limit=8, seeds=1)
-    with pytest.raises(BadRequest, match="--data object:compass is not what .* began with: its SHA-256 is another"):
+    with pytest.raises(BadRequest, match=r"--data object:compass is not what .* began with: its SHA-256 is another"):
         droptop.resume(out, seeds=2, data=compass(shift=1))
     assert main(["resume", str(out), "--seeds", "2"]) == 2
     said = capsys.readouterr().err
@@ -236,7 +236,7 @@ def test_a_comparison_of_a_model_goes_on_and_is_loaded(tmp_path, capsys):
     model, out = ResNet(), tmp_path / "out"
     found = droptop.compare(compass(), model=model, out=out, **OWN)
     assert found["arms"]["droptop"]["data"] == "object:compass"
-    with pytest.raises(BadRequest, match="--model object:ResNet is not what .* began with"):
+    with pytest.raises(BadRequest, match=r"--model object:ResNet is not what .* began with"):
         droptop.resume(out, 2, data=compass(), model=ResNet(width=8))
     again = droptop.resume(out, 2, data=compass(), model=model)
     assert again["arms"]["none"]["seeds"] == [0, 1]

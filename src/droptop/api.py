@@ -1,31 +1,31 @@
 """The commands `run`, `compare` and `resume` as functions; the command line calls the same code.
 
-    if __name__ == "__main__":      # seeds run in processes of their own, which import this file
-        comparison = droptop.compare("fashion-sticker", "er", ["droptop", "robust"], seeds=3, out="runs/first")
-        print(comparison["effects"]["robust"]["removed"]["A_avg"])
+    comparison = droptop.compare("fashion-sticker", "er", ["droptop", "robust"], seeds=3, out="runs/first")
+    print(comparison["effects"]["robust"]["removed"]["A_avg"])
 
-Without the guard, every process of a seed would start the comparison again; it is refused.
+Seeds are trained in processes of their own. A script that itself defines what they need, such as a function that gives
+streams, is imported by them: it calls these functions under `if __name__ == "__main__":`, and is refused otherwise.
 """
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import current_process
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
 from droptop import trackers
-from droptop.errors import typed
+from droptop.errors import DroptopError, typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
+from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.requests import begin, check, finished, load, with_seeds
+from droptop.system import user_files
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
-from droptop.training.workers import UNGUARDED
 from droptop.typed_options import Options
 
 
@@ -103,7 +103,10 @@ def compare(
         BadRequest: The request cannot be met; nothing was written.
     """
     chosen = debias or (NO_DEBIAS if arms else "droptop")
-    named = chosen if isinstance(chosen, str) else ",".join(chosen)
+    several = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Sequence) else chosen
+    for each in several:
+        check_name("debias", each)
+    named = ",".join(several)
     with handed_over(data=data, model=model) as names:
         plan = plan_of("compare", names["data"], method, named, with_model(options, names, first, last), arms)
         return start(plan, Path(out), equal_cost, Plain())
@@ -148,8 +151,7 @@ def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[s
 
     With `equal_cost`, a comparison gets plain arms that cost what its other arms cost.
     """
-    if getattr(current_process(), "_inheriting", False):  # a seed's process is importing the file that started it
-        sys.exit(UNGUARDED)  # the process that started it says why
+    user_files.refuse_while_importing()
     plan = plan.with_effective_kappa_0()
     if equal_cost:
         from droptop.bench.costs import with_equal_cost
@@ -162,6 +164,11 @@ def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[s
 
 def carry_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     """Train what is missing in a folder that was begun, then draw the figures."""
+    with resumable(out):
+        return _carried_on(plan, out, observer)
+
+
+def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     was_finished = finished(plan, out)
     result = execute(plan, out, observer)
     from droptop.figures import run_figures as figures  # matplotlib is slow to load and only needed here
@@ -181,6 +188,17 @@ def carry_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
         with note_write_errors(was_finished, "what a step costs", observer.note):
             record_costs(plan, out, observer)
     return result
+
+
+@contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """Add the command that continues to errors that leave something to continue."""
+    try:
+        yield
+    except (KeyboardInterrupt, DroptopError, OSError) as error:
+        if getattr(error, "resumable", True) and (out / "config.toml").exists():
+            error.add_note(f"{typed('resume', out)} continues")
+        raise
 
 
 def record_costs(plan: Plan, out: Path, observer: Observer) -> None:

@@ -22,6 +22,7 @@ from droptop.results.statistics import EQUAL
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, has, override
 from droptop.runs.plan import Plan
+from droptop.system.processes import without_main
 from droptop.training.device_stream import on_device
 from droptop.training.graphs import cuda_stream
 from droptop.training.workers import computing_on, prepare
@@ -55,7 +56,9 @@ def alone(function: Callable[[Plan], T], plan: Plan) -> T:
         with computing_on(plan.options.threads):
             return function(plan)
     with ProcessPoolExecutor(1, get_context("spawn")) as processes:
-        return processes.submit(function, plan).result()
+        with without_main():
+            started = processes.submit(function, plan)
+        return started.result()
 
 
 def measure(plan: Plan) -> dict[str, Cost]:

@@ -141,7 +141,7 @@ def make_stream(data: str, seed: int = 0, **options: Unpack[StreamOptions]) -> S
 def make_learner(
     method: str,
     stream: Stream | Spec,
-    debias: str = "droptop",
+    debias: str | None = "droptop",
     seed: int = 0,
     *,
     model: nn.Module | None = None,
@@ -159,7 +159,7 @@ def make_learner(
     Args:
         method: Name of the learner, or a Python file that defines one.
         stream: The stream it will learn, droptop's or your own; or a Spec, to learn without tasks.
-        debias: What to debias with: names or Python files, joined by +, or "none".
+        debias: What to debias with: names or Python files, joined by +, or "none", as is None.
         seed: Seed of its weights and of everything it draws.
         model: Your own model, trained from the weights it has; without one, a ResNet-18 is built.
         first: Name of the model's submodule that gives the first map, as `droptop.attach` takes it.

@@ -20,12 +20,13 @@ from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
-from droptop.options import WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
+from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
 from droptop.recipes import recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import handed, user_files
 from droptop.typed_options import Options
 
+EXAMPLES = {"method": "er", "debias": "droptop"}
 PLACES = ("data", "method", "debias", "model", "root", "weights")  # options that may name a file or folder
 
 
@@ -238,6 +239,14 @@ def absolute(name: str, value: str) -> str:
     return str(Path(value).expanduser().absolute())
 
 
+def check_name(option: str, value: Any) -> None:
+    """Raise BadRequest if a name is no text, such as a class or settings: what they set are options of their own."""
+    if not isinstance(value, str):
+        kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+        what = "; settings are options, such as gamma=5" if dataclasses.is_dataclass(value) else ""
+        raise BadRequest(f"{option} takes a name, such as {EXAMPLES[option]}, not {kind}{what}")
+
+
 def settings_of(members: dict[str, Any]) -> Any:
     """Return settings of debiasers, by name, as one dataclass."""
     return members_type(tuple((name, type(settings)) for name, settings in members.items()))(**members)
@@ -251,6 +260,8 @@ def members_type(fields: tuple[tuple[str, type], ...]) -> type[Any]:
 
 def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
     """Return the configuration that three names stand for, with the presets of the method and the stream."""
+    for option, value in (("method", method), ("debias", debias)):
+        check_name(option, value)
     stream = stream_kind or find(data)
     learner = methods.find(method)
     recipe = recipe_of(debias)
@@ -271,7 +282,7 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
 def configure(
     data: str = "fashion-sticker",
     method: str = "er",
-    debias: str = "droptop",
+    debias: str | None = "droptop",
     stream_kind: StreamKind | None = None,
     **options: Unpack[Options],
 ) -> Config:
@@ -280,7 +291,7 @@ def configure(
     Args:
         data: Name of the stream.
         method: Name of the learner, or a Python file that defines one.
-        debias: What to debias with: names or Python files, joined by +, or "none".
+        debias: What to debias with: names or Python files, joined by +, or "none", as is None.
         stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
         **options: Options by name or path, such as `alpha` or `intensity.alpha`.
 
@@ -290,7 +301,7 @@ def configure(
     Raises:
         BadRequest: If a name, an option or a value is not known or does not fit.
     """
-    base = defaults(data, method, debias, stream_kind)
+    base = defaults(data, method, NO_DEBIAS if debias is None else debias, stream_kind)
     config = override(base, dict(options))
     config.check_kappa_0(base)
     config.check_model(base)

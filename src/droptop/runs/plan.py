@@ -16,7 +16,7 @@ from typing import Any
 
 from droptop.errors import BadRequest, require
 from droptop.options import NO_DEBIAS
-from droptop.runs.config import Config, RunOptions, defaults, has, override, resolve
+from droptop.runs.config import Config, RunOptions, check_name, defaults, has, override, resolve
 from droptop.runs.folder import Command
 from droptop.streams import StreamConfig, StreamKind
 from droptop.system import user_files
@@ -123,6 +123,8 @@ def plan_of(
     Raises:
         BadRequest: If an option is known to no arm, or the arms do not make a comparison.
     """
+    check_name("method", method)
+    check_name("debias", debias)
     wanted = arms_wanted(command, debias, arms)
     made, unused = dict[str, Config](), set(options)
     for name, own in wanted.items():

@@ -16,6 +16,7 @@ from droptop.data.image_cache import sharing_reads
 from droptop.debias.debiaser import NoSettings
 from droptop.errors import BadRequest, typed
 from droptop.learner import LearnerConfig
+from droptop.memory.buffer import check_room
 from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
@@ -49,7 +50,13 @@ def check(plan: Plan, out: Path) -> None:
         for arm in plan.arms.values():
             trackers.check(arm.options.log)
             seed = arm.options.first_seed
-            build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
+            try:
+                learner = build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU
+            except (MemoryError, RuntimeError) as error:
+                if "alloc" not in str(error):
+                    raise
+                raise BadRequest(f"this machine has not the memory for it: {str(error).splitlines()[0]}") from None
+            check_room(learner.memory.capacity, learner.columns(), arm.options.device)
 
 
 def begin(plan: Plan, out: Path) -> None:

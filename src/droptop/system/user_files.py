@@ -14,6 +14,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from droptop.system.handed import Gone
 
 SUFFIX = ".py"
 T = TypeVar("T")
+_importing: ContextVar[bool] = ContextVar("importing", default=False)
 
 
 def is_file(name: str) -> bool:
@@ -132,9 +134,6 @@ def sha256(*names: str) -> str | None:
 
 def _module(path: Path, option: str) -> ModuleType:
     """Import the file, once per process; whatever it raises becomes a BadRequest of one line."""
-    for main in ("__main__", "__mp_main__"):  # the script that this process is at work on, or that of its parent
-        if (running := sys.modules.get(main)) is not None and getattr(running, "__file__", None) == str(path):
-            return running
     name = f"droptop_{option}_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -146,12 +145,24 @@ def _module(path: Path, option: str) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up
     if str(path.parent) not in sys.path:  # files beside it can be imported, as by a script
         sys.path.append(str(path.parent))
+    token = _importing.set(True)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
         raise BadRequest(f"--{option} {path}: {_line(error, str(path))}") from None
+    finally:
+        _importing.reset(token)
     return module
+
+
+def refuse_while_importing() -> None:
+    """Raise BadRequest while a user's file is imported: it would start what it is imported for."""
+    if _importing.get():
+        raise BadRequest(
+            'runs are started under `if __name__ == "__main__":` in a file that defines what they need, since every '
+            "process of a seed imports that file"
+        )
 
 
 def _line(error: Exception, file: str) -> str:

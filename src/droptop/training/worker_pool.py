@@ -16,6 +16,7 @@ from threading import Event
 from typing import Any
 
 from droptop.data.image_cache import sharing_reads
+from droptop.system.processes import without_main
 from droptop.system.signals import deaf, interruptible
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure, computing_on, serve, work
@@ -70,7 +71,7 @@ class WorkerPool:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs, threads), daemon=True)
-        with deaf():  # until the worker has its own signal handlers
+        with deaf(), without_main():  # until the worker has its own signal handlers
             process.start()
         theirs.close()
         self.workers.append(Worker(process, ours))

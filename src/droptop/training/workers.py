@@ -19,14 +19,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from droptop.data.image_cache import forget_reads, sharing_reads
-from droptop.errors import BadRequest, DroptopError, WorkerDied
+from droptop.errors import DroptopError, WorkerDied
 from droptop.nets import Precision, allow_tf32
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.seed_run import Interrupted, SeedRun, seed_run
 
 REPORT_EVERY = 0.2  # seconds between a worker's reports
-UNGUARDED = os.EX_USAGE  # exit code of a worker that, importing the user's file, would start the same runs again
 
 
 def work(pipe: Connection, threads: int) -> None:
@@ -129,13 +128,8 @@ class Failure:
     @classmethod
     def of_death(cls, job: Job, exitcode: int | None) -> "Failure":
         """Return the failure of a job whose process died."""
-        if exitcode == UNGUARDED:
-            why = (
-                'runs are started under `if __name__ == "__main__":`, since seeds run in processes that import the '
-                "same file"
-            )
-            return cls(BadRequest, why, why)
-        why = f"{job.name}: its process died (exit code {exitcode})"
+        killed = "; it was killed, as happens where memory runs out" if exitcode == -signal.SIGKILL else ""
+        why = f"{job.name}: its process died (exit code {exitcode}){killed}"
         return cls(WorkerDied, why, why)
 
 
