@@ -17,10 +17,12 @@ from droptop import trackers
 from droptop.errors import DroptopError, typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
+from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
+from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
 from droptop.system import user_files
 from droptop.system.files import write_json
@@ -39,7 +41,7 @@ def run(
     last: str | None = None,
     out: str | Path,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> RunResult:
     """Train one arm over all seeds.
 
     Args:
@@ -55,7 +57,8 @@ def run(
         options: Any option of the command line, such as `seeds=3, lr=0.05`.
 
     Returns:
-        What stands in `summary.json`: accuracies and forgetting per test set, a value per seed.
+        What stands in `summary.json`, a dict that shows itself as a table: accuracies and forgetting per test set, a
+        value per seed.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
@@ -63,7 +66,7 @@ def run(
     with handed_over(data=data, model=model) as names:
         chosen = NO_DEBIAS if debias is None else debias
         plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
-        return start(plan, Path(out), False, Plain())
+        return RunResult(start(plan, Path(out), False, Plain()))
 
 
 def compare(
@@ -75,10 +78,11 @@ def compare(
     first: str | None = None,
     last: str | None = None,
     arms: Mapping[str, Mapping[str, Any]] | None = None,
+    against: str | None = None,
     equal_cost: bool = False,
     out: str | Path,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> Comparison:
     """Train a method without debiasing and with it, in one arm or several, on the same seeds.
 
     Args:
@@ -91,30 +95,34 @@ def compare(
         last: Name of the submodule that gives the last map.
         arms: Options of arms by the arms' names, in place of a list: `{"slow": {"lr": 0.01}}`. An arm without an option
             `debias` is debiased as `debias` says, or not at all.
-        equal_cost: Whether to add, for every arm that costs more than the plain one, a plain arm that costs the same,
+        against: The reference, which all other arms are compared with: a debiasing, a method, an option with its value
+            such as `"width=20"`, or the name of one of the arms; by default the plain arm.
+        equal_cost: Whether to add, for every arm that costs more than the reference, a reference that costs the same,
             by more replay.
         out: The folder of the comparison; each arm has a run folder in it.
         options: Any option of the command line, such as `seeds=3, gamma=5`; it holds for every arm that has it.
 
     Returns:
-        What stands in `compare.json`: the arms, and what each changes beside the plain one, by test set.
+        What stands in `compare.json`, a dict that shows itself as a table: the arms, and what each changes beside the
+        plain one, by test set.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    chosen = debias or (NO_DEBIAS if arms else "droptop")
+    chosen = debias or usual_debias(arms, against)
     several = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Sequence) else chosen
     for each in several:
         check_name("debias", each)
     named = ",".join(several)
     with handed_over(data=data, model=model) as names:
-        plan = plan_of("compare", names["data"], method, named, with_model(options, names, first, last), arms)
-        return start(plan, Path(out), equal_cost, Plain())
+        given = with_model(options, names, first, last)
+        plan = plan_of("compare", names["data"], method, named, given, arms, against=against)
+        return Comparison(start(plan, Path(out), equal_cost, Plain()))
 
 
 def resume(
     out: str | Path, seeds: int | None = None, *, data: Data | None = None, model: Model | None = None
-) -> dict[str, Any]:
+) -> RunResult | Comparison:
     """Continue a run or a comparison from where it stopped; on a CPU it ends with the same bytes as without a stop.
 
     Args:
@@ -131,7 +139,7 @@ def resume(
             with another stream or model.
     """
     with handed_over(read_request(Path(out)).arms[-1].options, data=data, model=model):
-        return carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain())
+        return shown(carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain()))
 
 
 def with_model(options: Options, names: dict[str, str], first: str | None, last: str | None) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Request:
-    """Say what a folder was asked to hold: a run, or the arms of a comparison, the plain one first."""
+    """Say what a folder was asked to hold: a run, or the arms of a comparison, the reference first."""
 
     command: Command
     arms: list[RunFolder]
@@ -135,7 +135,7 @@ def read_request(out: Path) -> Request:
         why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
         raise BadRequest(f"{out} is not a run folder: {why}")
     tables = read_tables(out / "config.toml")
-    command, own = tables.pop("command", None), tables.pop("arms", {})
+    command, against, own = tables.pop("command", None), tables.pop("against", None), tables.pop("arms", {})
     if command not in ("run", "compare"):
         raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
     shared = leaves(tables)
@@ -145,6 +145,7 @@ def read_request(out: Path) -> Request:
         if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
             raise BadRequest(f"{out / 'config.toml'} takes a table per arm, headed [arms.NAME]")
         arms = [RunFolder(out / name, shared | leaves(table), name) for name, table in own.items()]
+        arms.sort(key=lambda arm: against is not None and arm.name != against)
     else:  # before 0.3: the debiased arm's options, of which the plain arm has all but DropTop's
         plain = {path: value for path, value in shared.items() if not path.startswith("droptop.")}
         pair = {NO_DEBIAS: plain | {"debias": NO_DEBIAS}, str(shared.get("debias")): shared}
@@ -157,12 +158,8 @@ def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
     for name in ("data", "method", "debias"):
         if not isinstance(arm.options.get(name), str):
             raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
-    younger = {
-        path: value
-        for path, value in YOUNGER.items()
-        if value is not None and (path not in BESIDE or BESIDE[path] in arm.options)
-    }
-    return younger | dict(arm.options)
+    younger = {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in arm.options}
+    return {path: value for path, value in younger.items() if value is not None} | dict(arm.options)
 
 
 def read_costs(out: Path) -> dict[str, dict[str, float]]:

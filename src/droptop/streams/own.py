@@ -100,15 +100,15 @@ def summary(make: Maker) -> str:
     """Read every image of the stream of seed 0, and return how many there are of what."""
     stream = make(0)
     sha256(make)
-    tests = ", ".join(f"{len(test):,} in test set {name}" for name, test in stream.given_tests.items())
-    return f"{stream.name}: {len(stream.train):,} training images of {len(stream.spec.classes)} classes; {tests}"
+    tests = ", ".join(f"{len(test):,} in test set {name}" for name, test in stream.given.tests.items())
+    return f"{stream.name}: {len(stream.given.train):,} training images of {len(stream.spec.classes)} classes; {tests}"
 
 
 def sha256(make: Maker) -> str:
     """Return the SHA-256 of the user's stream of seed 0: its spec, images, labels, and the truth about shortcuts."""
     stream = make(0)
     digest = hashlib.sha256(repr(stream.spec).encode())
-    for name, source in (("train", stream.train), *stream.given_tests.items()):
+    for name, source in (("train", stream.given.train), *stream.given.tests.items()):
         digest.update(f"{name} {len(source)}".encode())
         add(digest, source)
     return digest.hexdigest()

@@ -10,15 +10,18 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from droptop.errors import BadRequest, require
 from droptop.rng import generator
+from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
+from droptop.streams.painted import MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
-from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, read
+from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
 HELD_OUT = "held-out"  # the test set of training images that are kept back
 
@@ -49,6 +52,16 @@ class StreamConfig:
     """Stream samples per step."""
     drop_last: bool = True
     """Leave out a task's last batch where it is not full."""
+    shortcut: str = NO_CUE
+    """A cue to paint that tells the class: none, sticker, watermark, frame, colour, background (where there are masks)
+    or frequency. The test sets biased, removed and random come with it."""
+    shortcut_correlation: float = 0.95
+    """Share of the training images whose painted cue points to their class."""
+    shortcut_strength: float | None = None
+    """How much of the image the cue hides where it is, up to 1; by default 0.5 (watermark, colour), 0.2 (frequency,
+    whose waves go from black to white at 1) or 1."""
+    shortcut_size: int | None = None
+    """Pixels of a sticker's side, a frame's width or the height of a watermark's text; by default 5, 2 and 8 of 32."""
 
     def __post_init__(self) -> None:
         require(self.tasks >= 0, "tasks", "a number of tasks from 1, or 0 for two classes per task", self.tasks)
@@ -57,6 +70,20 @@ class StreamConfig:
         require(0 <= self.blurry <= 100, "blurry", "a percentage from 0 to 100", self.blurry)
         require(0 <= self.hold_out < 100, "hold_out", "a percentage from 0 to below 100", self.hold_out)
         require(self.batch >= 1, "batch", "a number of samples from 1", self.batch)
+        self.painted.check()
+
+    @property
+    def painted(self) -> Shortcut:
+        """Return the cue to paint, and how."""
+        return Shortcut(self.shortcut, self.shortcut_correlation, self.shortcut_strength, self.shortcut_size)
+
+
+class Given(NamedTuple):
+    """Hold what a stream was given, before anything was painted or held out."""
+
+    train: Source
+    tests: Mapping[str, Source]
+    masks: MasksReader | None
 
 
 class Stream:
@@ -70,10 +97,11 @@ class Stream:
         config: The options of the stream.
         seed: Decides the order of samples and, where options ask for it, of classes.
         limit: At most so many samples per task; None for all.
+        masks: What gives the foregrounds of the training images and of the first test set; None where nobody knows.
 
     Raises:
-        BadRequest: Images or labels do not fit the spec, a task has no full batch, or a test set has no sample of a
-            task.
+        BadRequest: Images or labels do not fit the spec, a task has no full batch, a test set has no sample of a task,
+            or the images do not take the cue that is to be painted.
     """
 
     def __init__(
@@ -85,6 +113,7 @@ class Stream:
         config: StreamConfig,
         seed: int,
         limit: int | None = None,
+        masks: MasksReader | None = None,
     ) -> None:
         if not isinstance(spec, Spec):
             raise BadRequest(f"a stream takes a droptop.Spec of its images, not a {type(spec).__name__}")
@@ -93,10 +122,12 @@ class Stream:
         check_source(spec, train, f"training images of {name}")
         for test, source in tests.items():
             check_source(spec, source, f"test set {test} of {name}")
-        self.given_tests, self.held = tests, held_out(train.y, config.hold_out)
-        if config.hold_out:
-            rows = self.held.nonzero()[:, 0]
-            tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
+        self.given, self.held = Given(train, tests, masks), held_out(train.y, config.hold_out)
+        held = self.held.nonzero()[:, 0] if config.hold_out else None
+        if held is not None:
+            tests = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}
+        if config.shortcut != NO_CUE:
+            train, tests = with_shortcut(config.painted, spec, seed, train, tests, masks, held)
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
@@ -123,8 +154,18 @@ class Stream:
         other = copy.copy(self)
         for name in ("task_rows", "order", "labels"):
             other.__dict__.pop(name, None)
-        Stream.__init__(other, self.name, self.spec, self.train, self.given_tests, config, seed, limit)
+        Stream.__init__(
+            other, self.name, self.spec, self.given.train, self.given.tests, config, seed, limit, self.given.masks
+        )
         return other
+
+    def __repr__(self) -> str:
+        """Return what there is to learn and to test on, in two lines."""
+        images, tests = sum(map(len, self.order)), [f"{name} ({len(source):,})" for name, source in self.tests.items()]
+        return (
+            f"Stream({self.name}: {len(self.spec.classes)} classes in {len(self.tasks)} tasks, {images:,} images of "
+            f"{sizes_text(self.spec.shape)} in {len(self):,} steps,\n       tests {', '.join(tests)}; seed {self.seed})"
+        )
 
     @cached_property
     def task_rows(self) -> list[Tensor]:
@@ -188,7 +229,7 @@ class Stream:
         Args:
             start: The first batch.
         """
-        return self.read(start) if isinstance(self.train, Samples) else prefetch(self.read(start))
+        return self.read(start) if in_memory(self.train) else prefetch(self.read(start))
 
     def read(self, start: Position) -> Iterator[Batch]:
         """Yield the batches from a position on, each read when it is asked for."""
