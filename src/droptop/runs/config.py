@@ -284,6 +284,10 @@ def configure(
     method: str = "er",
     debias: str | None = "droptop",
     stream_kind: StreamKind | None = None,
+    *,
+    model: str | None = None,
+    first: str | None = None,
+    last: str | None = None,
     **options: Unpack[Options],
 ) -> Config:
     """Return a configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`.
@@ -293,6 +297,9 @@ def configure(
         method: Name of the learner, or a Python file that defines one.
         debias: What to debias with: names or Python files, joined by +, or "none", as is None.
         stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
+        model: A Python file that defines a model, or what makes one.
+        first: Name of the model's submodule that gives the first map.
+        last: Name of the submodule that gives the last map.
         **options: Options by name or path, such as `alpha` or `intensity.alpha`.
 
     Returns:
@@ -302,7 +309,8 @@ def configure(
         BadRequest: If a name, an option or a value is not known or does not fit.
     """
     base = defaults(data, method, NO_DEBIAS if debias is None else debias, stream_kind)
-    config = override(base, dict(options))
+    own = {name: value for name, value in (("model", model), ("first", first), ("last", last)) if value is not None}
+    config = override(base, own | dict(options))
     config.check_kappa_0(base)
     config.check_model(base)
     return config
