@@ -132,7 +132,7 @@ def test_another_stream_is_refused_and_none_is_asked_for(tmp_path, capsys):
     assert main(["resume", str(out)]) == 0
 
 
-@pytest.mark.parametrize("change", ["image", "label", "test", "name", "follows"])
+@pytest.mark.parametrize("change", ["image", "label", "test", "name", "follows", "groups"])
 def test_the_hash_of_a_stream_tells_any_change(change):
     def sha256(stream):
         return own.sha256(own.Maker("object:x", stream))
@@ -148,6 +148,8 @@ def test_the_hash_of_a_stream_tells_any_change(change):
         tests["test"].x[0, 0, 0, 0] += 1
     elif change == "name":
         tests = {"other": tests["test"]}
+    elif change == "groups":
+        train = Samples(train.x, train.y, groups=["land", "sea"] * 48)
     else:
         train = Samples(train.x, train.y, follows=torch.ones(96, dtype=torch.bool))
     assert sha256(droptop.Stream("compass", b.spec, train, tests, b.config, 0)) != sha256(a)

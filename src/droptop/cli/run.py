@@ -15,6 +15,7 @@ from droptop.errors import typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.report import tables
+from droptop.report.groups import group_lines
 from droptop.runs.folder import Command, read_costs
 from droptop.runs.requests import finished, load, with_seeds
 
@@ -67,6 +68,8 @@ def execute(train: Callable[..., dict[str, Any]], out: Path, console: Console, h
         console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
     else:
         console.print(tables.run_table(result))
+    for line in group_lines(result["arms"] if "effects" in result else {result["debias"]: result}):
+        console.print(line, highlight=False, markup=False)
     pictures = f", pictures in {out / 'figures'}" if (out / "figures").is_dir() else ""
     console.print(
         f"results in {out}{pictures}; {typed('report', out)} makes one page of them",

@@ -13,11 +13,13 @@ Images are decoded by threads, since Pillow's decoders release the interpreter's
 
 import hashlib
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -32,6 +34,7 @@ from droptop.data import image_store
 from droptop.data.image_store import BadCache, Pixels, StoredImages
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest
+from droptop.groups import Groups
 from droptop.system.cache_folder import cache_folder
 from droptop.system.locks import locked
 from droptop.types import Samples, Source
@@ -40,6 +43,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 THREADS = min(32, 2 * (os.cpu_count() or 1))
 BLOCK = 128  # images between two reports
+ADDRESS = re.compile(r" <_io.BytesIO[^>]*>")  # in Pillow's messages
 
 
 def silent(done: int, total: int, what: str) -> None:
@@ -83,7 +87,7 @@ def read_once(key: Hashable, read: Callable[[], T]) -> T:
 
 
 # Images in memory, as long as one of the seeds of this process uses them.
-_IN_MEMORY: WeakValueDictionary[tuple[Path, bytes], Samples] = WeakValueDictionary()
+_IN_MEMORY: WeakValueDictionary[tuple[Hashable, ...], Samples] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -127,19 +131,20 @@ class Room:
         return fits
 
 
-def load_images(image_set: ImageSet, y: Tensor, room: Room) -> Source:
-    """Return the decoded images, in memory where there is room, else on the disk."""
-    on_disk = StoredImages(decoded(image_set), y)
+def load_images(image_set: ImageSet, y: Tensor, room: Room, groups: Mapping[str, Groups] | None = None) -> Source:
+    """Return the decoded images with their labels and groups, in memory where there is room, else on the disk."""
+    on_disk = StoredImages(decoded(image_set), y, groups)
     if not room.take(on_disk.nbytes):
         return on_disk
-    key = (on_disk.path, y.numpy().tobytes())
+    named = tuple((name, of.names, of.codes.numpy().tobytes()) for name, of in on_disk.groups.items())
+    key = (on_disk.path, y.numpy().tobytes(), named)
     if (samples := _IN_MEMORY.get(key)) is not None:
         return samples
     rows = torch.arange(len(on_disk))
     try:
         samples = on_disk[rows]
     except BadCache:  # the damaged file is removed by now
-        samples = StoredImages(decoded(image_set), y)[rows]
+        samples = StoredImages(decoded(image_set), y, groups)[rows]
     _IN_MEMORY[key] = samples
     return samples
 
@@ -230,11 +235,11 @@ def as_seen(image: Image.Image, at_least: int | None = None) -> Image.Image:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
-    """Open an image file; any error that it causes inside becomes a BadRequest that names the file."""
+def opened(file: Path | BytesIO, name: str | None = None) -> Iterator[Image.Image]:
+    """Open an image file; any error that it causes inside becomes a BadRequest with its name, by default its path."""
     try:
-        with Image.open(path) as image:
+        with Image.open(file) as image:
             yield image
     except Exception as error:  # Pillow's decoders raise errors of many types
-        reason = getattr(error, "strerror", None) or str(error).replace(f" '{path}'", "").replace("\n", " ")
-        raise BadRequest(f"{path} does not decode: {reason}") from None
+        reason = getattr(error, "strerror", None) or ADDRESS.sub("", str(error)).replace(f" '{file}'", "")
+        raise BadRequest(f"{name or file} does not decode: {' '.join(reason.split())}") from None

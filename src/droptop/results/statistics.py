@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats would add half a second to every start
 
+from droptop.results.metrics import GAP
+
 SIGNIFICANT = 0.05
 LOWER_IS_BETTER = {"F_last"}
 EQUAL = "equal-"  # begins the name of a plain arm that costs as much as the arm whose name follows
@@ -113,4 +115,4 @@ def verdict(figure: str, effect: Effect) -> str:
         return "one seed: cannot tell"
     if p >= SIGNIFICANT:
         return "no significant difference"
-    return "better" if (diff < 0) == (figure in LOWER_IS_BETTER) else "worse"
+    return "better" if (diff < 0) == (figure in LOWER_IS_BETTER or figure.startswith(GAP)) else "worse"

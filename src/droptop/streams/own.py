@@ -120,3 +120,6 @@ def add(digest: Any, source: Source) -> None:
         samples = source[rows]
         for part in (samples.x, source.y[rows], samples.follows, samples.shortcut):
             digest.update(b"none" if part is None else part.contiguous().view(torch.uint8).numpy())
+        for name, of in sorted(samples.groups.items()):
+            digest.update(f"{name} {of.names}".encode())
+            digest.update(of.codes.contiguous().view(torch.uint8).numpy())

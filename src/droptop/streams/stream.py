@@ -54,7 +54,7 @@ class StreamConfig:
     """Leave out a task's last batch where it is not full."""
     shortcut: str = NO_CUE
     """A cue to paint that tells the class: none, sticker, watermark, frame, colour, background (where there are masks)
-    or frequency. The test sets biased, removed and random come with it."""
+    or frequency; adds the test sets biased, removed and random."""
     shortcut_correlation: float = 0.95
     """Share of the training images whose painted cue points to their class."""
     shortcut_strength: float | None = None
