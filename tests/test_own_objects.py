@@ -48,7 +48,8 @@ def test_a_stream_again_is_the_one_made_anew():
     batches = list(zip(again, anew, strict=True))
     assert len(batches) == 16
     assert all(torch.equal(a.x, b.x) and torch.equal(a.y, b.y) and a.task == b.task for a, b in batches)
-    assert all(torch.equal(again.tests[name].x, anew.tests[name].x) for name in anew.tests)
+    rows = torch.arange(24)
+    assert all(torch.equal(again.tests[name][rows].x, anew.tests[name][rows].x) for name in anew.tests)
 
 
 def test_images_that_are_made_are_not_made_otherwise():
