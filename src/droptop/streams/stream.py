@@ -6,9 +6,11 @@
 `Stream` takes any source of samples; `droptop.streams` has those that are known by name.
 """
 
+import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -76,6 +78,14 @@ class StreamConfig:
         return Shortcut(self.shortcut, self.shortcut_correlation, self.shortcut_strength, self.shortcut_size)
 
 
+class Given(NamedTuple):
+    """Hold what a stream was given, before anything was painted or held out."""
+
+    train: Source
+    tests: Mapping[str, Source]
+    masks: MasksReader | None
+
+
 class Stream:
     """Give batches of training images, each image once, task after task; hold the test sets.
 
@@ -112,7 +122,7 @@ class Stream:
         check_source(spec, train, f"training images of {name}")
         for test, source in tests.items():
             check_source(spec, source, f"test set {test} of {name}")
-        self.held = held_out(train.y, config.hold_out)
+        self.given, self.held = Given(train, tests, masks), held_out(train.y, config.hold_out)
         held = self.held.nonzero()[:, 0] if config.hold_out else None
         if held is not None:
             tests = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}
@@ -130,6 +140,24 @@ class Stream:
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
+
+    def again(self, config: StreamConfig, seed: int, limit: int | None = None) -> "Stream":
+        """Return a stream of the same images with other options, another seed and another limit.
+
+        Raises BadRequest for another value of an option that the images were made with.
+        """
+        common = {field.name for field in fields(StreamConfig)}
+        for field in fields(self.config):
+            value = getattr(self.config, field.name)
+            if field.name not in common and getattr(config, field.name) != value:
+                raise BadRequest(f"{field.name} is {value} in {self.name}, whose images are made already")
+        other = copy.copy(self)
+        for name in ("task_rows", "order", "labels"):
+            other.__dict__.pop(name, None)
+        Stream.__init__(
+            other, self.name, self.spec, self.given.train, self.given.tests, config, seed, limit, self.given.masks
+        )
+        return other
 
     def __repr__(self) -> str:
         """Return what there is to learn and to test on, in two lines."""
