@@ -9,6 +9,7 @@ from pathlib import Path
 
 from droptop.data.folder import image_sets, read_user_tree
 from droptop.data.image_cache import Room, load_images, read_once
+from droptop.data.variants import BACKGROUND_TELLS, VARIANTS
 from droptop.errors import require
 from droptop.streams.stream import Stream, StreamConfig
 from droptop.types import Source, Spec
@@ -51,7 +52,8 @@ class FolderConfig(ImageConfig):
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     """Return the stream of a folder's images."""
     spec, images, tests = read_once((path, config.image_size, config.in_memory_mb), lambda: sources(path, config))
-    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit)
+    cue = BACKGROUND_TELLS | {test: place == 0 for place, test in enumerate(tests) if test not in VARIANTS}
+    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit, cue)
 
 
 def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, Source]]:

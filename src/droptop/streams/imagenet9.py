@@ -8,6 +8,7 @@ from pathlib import Path
 
 from droptop.data.image_cache import load_images, read_once
 from droptop.data.imagenet9 import TAUGHT, ImageNet9Files
+from droptop.data.variants import BACKGROUND_TELLS
 from droptop.streams.folder import MEAN, STD, ImageConfig
 from droptop.streams.stream import Stream
 from droptop.types import Source, Spec
@@ -46,4 +47,5 @@ def split_imagenet9(
 
     images, tests = read_once((name, root, size, config.in_memory_mb), sources)
     spec = Spec((3, size, size), tuple(folder[3:] for folder in TAUGHT), mean=MEAN, std=STD)
-    return Stream(name, spec, images, tests, config, seed, limit)
+    cue = {variant: True} | (BACKGROUND_TELLS if BACKGROUND_TELLS.get(variant) else {})
+    return Stream(name, spec, images, tests, config, seed, limit, cue)

@@ -65,6 +65,8 @@ class Stream:
         config: The options of the stream.
         seed: Decides the order of samples and, where options ask for it, of classes.
         limit: At most so many samples per task; None for all.
+        cue: Which test sets have the suspected shortcut as the training images have it (True), and which lack it
+            (False); by default the first one has it, and all others lack it.
 
     Raises:
         BadRequest: Labels lie outside the classes, a task has no full batch, or a test set has no sample of a task.
@@ -79,6 +81,7 @@ class Stream:
         config: StreamConfig,
         seed: int,
         limit: int | None = None,
+        cue: Mapping[str, bool] | None = None,
     ) -> None:
         self.held = held_out(train.y, config.hold_out)
         if config.hold_out:
@@ -86,6 +89,8 @@ class Stream:
             tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
+        by_default = {test: place == 0 for place, test in enumerate(tests)}
+        self.cue = by_default if cue is None or config.hold_out else {test: has for test, has in cue.items() if test in tests}
         for part, source in (("training images", train), *((f"test set {test}", part) for test, part in tests.items())):
             if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
                 raise BadRequest(

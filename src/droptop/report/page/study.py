@@ -5,7 +5,7 @@ from typing import Any
 
 from droptop.report import tables
 from droptop.report.page import charts
-from droptop.report.page.answer import FIGURES_NOTE, counted
+from droptop.report.page.answer import FIGURES_NOTE
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import verdict
