@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.learner import Learner, LearnerConfig
     from droptop.methods import METHODS
     from droptop.results.metrics import accuracy
+    from droptop.results.paired import paired
     from droptop.runs.build import make_learner, make_stream
     from droptop.runs.config import configure
     from droptop.runs.export import export
@@ -34,6 +35,7 @@ _HOMES = {  # the names that each module has
     "learner": ("Learner", "LearnerConfig"),
     "methods": ("METHODS",),
     "results.metrics": ("accuracy",),
+    "results.paired": ("paired",),
     "runs.build": ("make_learner", "make_stream"),
     "runs.config": ("configure",),
     "runs.export": ("export",),
@@ -78,6 +80,7 @@ __all__ = [
     "load_learner",
     "make_learner",
     "make_stream",
+    "paired",
     "resume",
     "run",
 ]
