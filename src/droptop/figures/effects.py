@@ -30,7 +30,13 @@ def arm_effects(comparison: dict[str, Any], title: str) -> Figure:
             if effect["diff"] is None:
                 continue
             ax.plot(effect["ci95"] or [effect["diff"]] * 2, [place] * 2, color=colour, linewidth=3, alpha=0.4)
-            ax.plot(effect["diff"], place, marker="o", color=colour, markerfacecolor=colour if is_significant("A_avg", effect) else "white")
+            ax.plot(
+                effect["diff"],
+                place,
+                marker="o",
+                color=colour,
+                markerfacecolor=colour if is_significant("A_avg", effect) else "white",
+            )
         ax.axvline(0, color="black", linewidth=0.8, linestyle=":")
         ax.set(title=test, yticks=range(len(arms)), yticklabels=arms)
         ax.grid(axis="y", visible=False)

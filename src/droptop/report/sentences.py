@@ -108,8 +108,11 @@ def sentence(arm: str, reference: str, method: str, words: dict[str, str]) -> st
     if found:
         rest = f"; {NO_DIFFERENCE} on {listed(by_word[NO_DIFFERENCE])}" if NO_DIFFERENCE in by_word else ""
         return f"{arm} {', and '.join(found)}{rest}"
-    if hints := [f"{word} on {listed(tests)}" for word, tests in by_word.items() if word.startswith("points to")]:
-        return f"{arm} {', and '.join(hints)}"
+    hints = [(word, tests) for word, tests in by_word.items() if word.startswith("points to")]
+    if hints:
+        beside = "" if reference == NO_DEBIAS else f" instead of {reference}"
+        pointed = [f"{word.removeprefix('points ')} on {listed(tests)}" for word, tests in hints]
+        return f"with {arm}{beside} the seeds point {', and '.join(pointed)}"
     pair = f"between {method} with {arm} and without" if reference == NO_DEBIAS else f"between {arm} and {reference}"
     for word in (NO_DIFFERENCE, "no clear direction"):
         if word in by_word:
@@ -149,7 +152,8 @@ def power(comparison: dict[str, Any]) -> list[str]:
         return []
     seeds = counted(len(next(iter(comparison["arms"].values()))["seeds"]), "seed")
     low, high = f"{min(least):.1f}", f"{max(least):.1f}"
-    which = f"{low} points" if low == high else f"{low} to {high} points, depending on test set and arm"
+    by = "the test set" if one_effect(comparison) else "test set and arm"
+    which = f"{low} points" if low == high else f"{low} to {high} points, depending on {by}"
     return [f"the smallest effect that {seeds} would have seen ({POWER:.0%} power, p < {SIGNIFICANT}): {which}"]
 
 

@@ -90,7 +90,9 @@ class Stream:
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
         by_default = {test: place == 0 for place, test in enumerate(tests)}
-        self.cue = by_default if cue is None or config.hold_out else {test: has for test, has in cue.items() if test in tests}
+        self.cue = (
+            by_default if cue is None or config.hold_out else {test: has for test, has in cue.items() if test in tests}
+        )
         for part, source in (("training images", train), *((f"test set {test}", part) for test, part in tests.items())):
             if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
                 raise BadRequest(

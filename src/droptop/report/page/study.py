@@ -8,7 +8,7 @@ from droptop.report.page import charts
 from droptop.report.page.answer import FIGURES_NOTE
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
-from droptop.results.statistics import verdict
+from droptop.results.statistics import FEWEST, verdict
 from droptop.runs.records import read_maps
 from droptop.sweeps.results import FIGURES, Plain, also_varied, grouped_rows
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
@@ -24,7 +24,7 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
     values = [value for value in folder.values() if (value["run"], value["seed"]) in cells]
     page = Page("study", study.name or str(study), "", [], again, config_text, environment)
     if counts["done"] < len(cells):
-        page.progress = f"{counts['done']} of {counted(len(cells), 'cell')} are done, {counts['failed']} failed"
+        page.progress = f"{counts['done']} of {tables.counted(len(cells), 'cell')} are done, {counts['failed']} failed"
     page.notes += [
         f"failed: {cell.run}, seed {cell.seed}: {error.strip().splitlines()[-1]}" for cell, error in failures[:20]
     ]
@@ -82,10 +82,16 @@ def describe(page: Page, rows: list[dict[str, Any]]) -> None:
         ]
         rest = words.count("no significant difference")
         if tally:
-            page.headline = f"Of {counted(len(effects), 'comparison')}, debiasing {' and '.join(tally)}"
+            page.headline = f"Of {tables.counted(len(effects), 'comparison')}, debiasing {' and '.join(tally)}"
             page.headline += f"; no significant difference in {rest}." if rest else "."
         elif rest:
-            page.headline = f"No significant difference in any of {counted(len(effects), 'comparison')}."
+            page.headline = f"No significant difference in any of {tables.counted(len(effects), 'comparison')}."
+        elif max(row["pairs"] for row in effects) > 1:
+            up, down = words.count("points to better"), words.count("points to worse")
+            page.headline = (
+                f"Of {tables.counted(len(effects), 'comparison')}, debiasing points to better in {up}, to worse in "
+                f"{down}; no verdict below {FEWEST} seeds."
+            )
         else:
             page.headline = "One seed cannot tell whether debiasing helps."
         page.findings = [
@@ -120,7 +126,7 @@ def describe(page: Page, rows: list[dict[str, Any]]) -> None:
             across=2,
         )
     else:
-        page.headline = f"{counted(len({row['data'] for row in rows}), 'stream')}, nothing to compare with."
+        page.headline = f"{tables.counted(len({row['data'] for row in rows}), 'stream')}, nothing to compare with."
     arms = list(dict.fromkeys(row["debias"] for row in sorted(rows, key=lambda row: row["debias"] != "none")))
     means: list[Row] = [
         [
@@ -157,7 +163,10 @@ def describe(page: Page, rows: list[dict[str, Any]]) -> None:
 
 def word(row: dict[str, Any]) -> str:
     """Return what a row's difference means, by its corrected p-value: better, worse, or no claim."""
-    return verdict("A_avg", {"diff": row["diff"], "ci95": None, "p": row["p_holm"]})
+    return verdict(
+        "A_avg",
+        {"diff": row["diff"], "ci95": None, "p": row["p"], "p_holm": row["p_holm"], "n": row["pairs"], "least": None},
+    )
 
 
 def label(row: dict[str, Any], arm: str = "") -> str:
@@ -169,7 +178,9 @@ def cells_of(row: dict[str, Any]) -> list[str]:
     """Return a row of results as text."""
     error = "" if row["error"] is None else f" ± {row['error']:.1f}"
     interval = None if row["low"] is None else [row["low"], row["high"]]
-    effect = tables.effect_cells({"diff": row["diff"], "ci95": interval, "p": row["p"]})
+    effect = tables.effect_cells(
+        {"diff": row["diff"], "ci95": interval, "p": row["p"], "n": row["pairs"], "least": None}
+    )
     return [
         *(str(row[name]) for name in BY),
         row["test"],
