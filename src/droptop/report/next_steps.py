@@ -111,31 +111,22 @@ def seeds_wanted(effects: Sequence[Effect], seeds: int) -> int | None:
 
 def compared(facts: Facts) -> str:
     """Return the command that compares a run's debiasing, or DropTop, with none."""
-    words = shlex.split(changed(facts, "compared", {}))
-    if facts.options["debias"] == NO_DEBIAS and "--debias" in words:
-        place = words.index("--debias")
-        words[place : place + 2] = ["--debias", "droptop"]
+    options = {"--debias": "droptop"} if facts.options["debias"] == NO_DEBIAS else {}
+    words = shlex.split(changed(facts, "compared", options))
     return shlex.join([words[0], "compare", *words[2:]])
 
 
 def changed(facts: Facts, name: str, options: Mapping[str, str], without: Sequence[str] = ()) -> str:
     """Return the command that makes the same again with other options, in a new folder that is named for them."""
     words = shlex.split(facts.again)
-    out = words.index("--out")
-    words[out + 1] = free(facts.out.parent / f"{facts.out.name}-{name}")
-    for flag, value in options.items():
-        if flag in words:
-            words[words.index(flag) + 1] = value
-        else:
-            words[out:out] = [flag, value]
-            out += 2
-    for flag in without:
+    for flag in (*without, *options, "--out"):
         if flag in words:
             del words[words.index(flag) : words.index(flag) + 2]
-    return shlex.join(words)
+    place = unused(facts.out.parent / f"{facts.out.name}-{name}")
+    return shlex.join([*words, *(token for pair in options.items() for token in pair), "--out", place])
 
 
-def free(place: Path) -> str:
+def unused(place: Path) -> str:
     """Return the path of a folder that is not there yet: the one given, or with a number at its end."""
     names = [str(place), *(f"{place}-{number}" for number in range(2, 100))]
     return next((name for name in names if not Path(name).exists()), names[-1])

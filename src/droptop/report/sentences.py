@@ -150,7 +150,7 @@ def power(comparison: dict[str, Any]) -> list[str]:
     least = [effect["least"] for effect in effects if effect["least"] is not None]
     if not least:
         return []
-    seeds = counted(len(next(iter(comparison["arms"].values()))["seeds"]), "seed")
+    seeds = counted(max(effect["n"] for effect in effects), "seed")
     low, high = f"{min(least):.1f}", f"{max(least):.1f}"
     by = "the test set" if one_effect(comparison) else "test set and arm"
     which = f"{low} points" if low == high else f"{low} to {high} points, depending on {by}"
