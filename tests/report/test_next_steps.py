@@ -115,7 +115,6 @@ def test_so_many_seeds_are_named_as_would_have_seen_the_effect():
     assert seeds_wanted([effect], 5) == 20
     assert seeds_wanted([effect], 3) == 5
     assert seeds_wanted([effect | {"diff": 0.01}], 5) is None
-    assert seeds_wanted([effect], 20) is None or seeds_wanted([effect], 20) == 40
 
 
 def test_commands_name_the_folder_as_it_was_typed():

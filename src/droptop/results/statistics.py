@@ -137,7 +137,7 @@ def verdict(figure: str, effect: Effect) -> str:
         return "one seed: cannot tell"
     word = "better" if (diff < 0) == (figure in LOWER_IS_BETTER) else "worse"
     if n < FEWEST:
-        return f"points to {word}" if p < 2 * stdtr(n - 1, -1) else "no clear direction"
+        return f"points to {word}" if p < 2 * stdtr(n - 1, -1) - 1e-9 else "no clear direction"
     corrected = effect.get("p_holm", p)
     return word if corrected is not None and corrected < SIGNIFICANT else "no significant difference"
 
