@@ -1,6 +1,6 @@
 # make demo      does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
 # make test      the tests, each with one thread; one more at a time than there are cores, since some only wait.
-# make check     lint, format, types, the import contracts, and whether every table of the evidence is what its data says.
+# make check     lint, format, types, the import contracts, and whether what scripts write is what they would write now.
 # make evidence  renders those tables from their data.
 # make coverage  which lines and branches the tests reach: a table, and build/coverage.xml. Slower than make test.
 # make mutants   breaks the code in one place at a time, to see a test fail; hours. ARGS='--only memory --sample 20' is a look.
@@ -31,7 +31,9 @@ check: .venv/installed
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/lint-imports
 	.venv/bin/mypy
+	.venv/bin/mypy tests/typed_calls.py
 	.venv/bin/python scripts/evidence.py --check
+	.venv/bin/python scripts/typed_options.py --check
 
 evidence: .venv/installed
 	.venv/bin/python scripts/evidence.py

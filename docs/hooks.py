@@ -8,13 +8,9 @@
 Where the pages are not built, as on GitHub, the first two are links to the files.
 """
 
-import ast
 import dataclasses
-import inspect
 import os
 import re
-import textwrap
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +78,9 @@ def options(method: str) -> str:
 
 def options_table(title: str, section: Any, prefix: str = "") -> str:
     """Return a table of a section's options, whose flags begin with a prefix."""
-    about = docstrings(type(section))
+    from droptop.options import help_of_fields
+
+    about = help_of_fields(type(section))
     values = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
     rows = [
         f"| `--{prefix}{name.replace('_', '-')}` | {shown(value)} | {about[name]} |"
@@ -90,17 +88,6 @@ def options_table(title: str, section: Any, prefix: str = "") -> str:
         if not dataclasses.is_dataclass(value)
     ]
     return f"### {title}\n\n| option | default here | |\n|---|---|---|\n" + "\n".join(rows)
-
-
-def docstrings(kind: type) -> dict[str, str]:
-    """Return the string under each field of a dataclass and of those that it extends."""
-    strings: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
-        for field, string in pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(string, ast.Expr):
-                strings[field.target.id] = " ".join(inspect.cleandoc(string.value.value).split())
-    return strings
 
 
 def shown(value: Any) -> str:

@@ -84,7 +84,7 @@ def test_a_test_set_without_samples_of_a_task_is_refused():
 
 def test_make_learner_refuses_other_things_than_streams():
     x, spec = torch.zeros(16, 3, 16, 16, dtype=torch.uint8), Spec((3, 16, 16), ("cat", "dog"))
-    with pytest.raises(BadRequest, match="labels of mine, training images, must lie in 0 to 1, not 5 to 6"):
+    with pytest.raises(BadRequest, match="training images of mine must have labels from 0 to 1, not 5 to 6"):
         Stream("mine", spec, Samples(x, torch.arange(16) % 2 + 5), {}, StreamConfig(tasks=2, batch=4), seed=0)
     with pytest.raises(BadBatch, match=r"labels must be int64, not torch\.float32"):
         Samples(x, torch.zeros(16))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.runs.export import export
     from droptop.runs.loading import load_learner
     from droptop.streams import STREAMS, Stream, StreamConfig
+    from droptop.streams.from_dataset import stream_from
     from droptop.trackers import Tracker
     from droptop.training.evaluation import evaluate
     from droptop.training.task_free import History, learn
@@ -41,6 +42,7 @@ _HOMES = {  # the names that each module has
     "runs.export": ("export",),
     "runs.loading": ("load_learner",),
     "streams": ("STREAMS", "Stream", "StreamConfig"),
+    "streams.from_dataset": ("stream_from",),
     "trackers": ("Tracker",),
     "training.evaluation": ("evaluate",),
     "training.task_free": ("History", "learn"),
@@ -83,6 +85,7 @@ __all__ = [
     "paired",
     "resume",
     "run",
+    "stream_from",
 ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from droptop import trackers
 from droptop.errors import typed
@@ -25,10 +25,16 @@ from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
 from droptop.training.workers import UNGUARDED
+from droptop.typed_options import Options
 
 
 def run(
-    data: str = "fashion-sticker", method: str = "er", debias: str = "droptop", *, out: str | Path, **options: Any
+    data: str = "fashion-sticker",
+    method: str = "er",
+    debias: str = "droptop",
+    *,
+    out: str | Path,
+    **options: Unpack[Options],
 ) -> dict[str, Any]:
     """Train one arm over all seeds.
 
@@ -56,7 +62,7 @@ def compare(
     arms: Mapping[str, Mapping[str, Any]] | None = None,
     equal_cost: bool = False,
     out: str | Path,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> dict[str, Any]:
     """Train a method without debiasing and with it, in one arm or several, on the same seeds.
 
@@ -100,10 +106,10 @@ def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
     return carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain())
 
 
-def followed(options: dict[str, Any]) -> dict[str, Any]:
+def followed(options: Options) -> dict[str, Any]:
     """Return options with a tracker class in `log` replaced by the name that the processes of seeds import it by."""
     log = options.get("log")
-    return options | {"log": trackers.name_of(log)} if isinstance(log, type) else options
+    return dict(options) | ({"log": trackers.name_of(log)} if isinstance(log, type) else {})
 
 
 def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[str, Any]:

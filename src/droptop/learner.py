@@ -53,21 +53,24 @@ class LearnerConfig:
     weight_decay: float = 0.0
     """Weight decay of SGD."""
     memory: int = 500
-    """Samples the replay memory holds."""
+    """Samples that the replay memory holds."""
     memory_batch: int = 32
-    """Memory samples replayed per step."""
+    """Memory samples that are replayed per iteration."""
     iterations: int = 1
-    """Training iterations per stream batch, each with a new memory batch."""
+    """Training iterations per step, each with a new memory batch."""
     augment: Augment = "crop-flip"
-    """Augmentation of the training images."""
+    """How training images are changed at random: crop-flip shifts and mirrors them (for 32 px), crop-resize enlarges a
+    random box of them and mirrors (for 64 px and more)."""
     crop_area: float = 0.25
     """Smallest share of an image that crop-resize may keep."""
     replay_forward: Literal["joint", "separate"] = "joint"
-    """One forward pass over stream and memory samples, or one for each (BatchNorm then sees each half alone)."""
+    """One forward pass for stream and memory samples together (joint), or one for each (separate: BatchNorm then sees
+    each half alone)."""
     average: bool = False
     """Predict by averaged weights instead of the last ones."""
     average_decay: float = 0.99
-    """Share of the average that a step keeps; less at first, when it spans the latest ninth of the steps."""
+    """Share of the average that is kept at each step; less at first, when the average spans the latest ninth of the
+    steps."""
 
     def __post_init__(self) -> None:
         require(0 < self.lr < float("inf"), "lr", "a learning rate above 0", self.lr)

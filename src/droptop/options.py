@@ -4,8 +4,12 @@ An option may be named by the end of its path where only one path ends so: `alph
 `droptop.intensity.alpha` are the same option.
 """
 
+import ast
 import dataclasses
+import inspect
+import textwrap
 from collections.abc import Iterable
+from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -76,6 +80,25 @@ def flag_of(path: str) -> str:
     """Return an option's flag: its path without the section."""
     head, _, rest = path.partition(".")
     return "--" + (rest if head in SECTIONS else path).replace("_", "-")
+
+
+def help_of_fields(kind: type) -> dict[str, str]:
+    """Return the string under each field of a dataclass, and of those that it extends: what the option means.
+
+    A class that was made without source, as for the options of a file that is gone, has none.
+    """
+    strings: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        try:
+            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        except (OSError, TypeError):
+            continue
+        assert isinstance(tree, ast.ClassDef)
+        for field, string in pairwise(tree.body):
+            match field, string:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    strings[name] = " ".join(text.split())
+    return strings
 
 
 def replaced(config: Any, values: dict[str, Any]) -> Any:

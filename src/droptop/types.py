@@ -2,13 +2,15 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from droptop import array_checks
 from droptop.errors import BadBatch, BadRequest
 
 Rows = dict[str, Tensor]  # columns by name, one row per sample
@@ -46,18 +48,24 @@ class Spec:
 
     def __post_init__(self) -> None:
         names = self.classes
-        if isinstance(names, str | int) or not names or len(set(names)) < len(names):
+        listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+        if not listed or len(set(listed)) < len(listed) or not all(isinstance(name, str) for name in listed):
             raise BadRequest(f"classes must be one name or more, each another, not {names!r}")
-        if len(self.shape) != 3 or min(self.shape) < 1:
+        object.__setattr__(self, "classes", tuple(map(str, listed)))
+        sides = tuple(self.shape) if isinstance(self.shape, Iterable) else ()
+        if len(sides) != 3 or not all(isinstance(side, Integral) and side >= 1 for side in sides):
             raise BadRequest(f"shape must be channels, height and width, not {self.shape}")
-        if self.dtype != torch.uint8 and not self.dtype.is_floating_point:
+        object.__setattr__(self, "shape", tuple(map(int, sides)))
+        if not isinstance(self.dtype, torch.dtype) or not (self.dtype == torch.uint8 or self.dtype.is_floating_point):
             raise BadRequest(f"dtype must be torch.uint8 or floating point, not {self.dtype}")
         for name, least in (("mean", -math.inf), ("std", 0)):
             value = getattr(self, name)
-            numbers = value if isinstance(value, tuple) else (value,)
+            numbers = numbers_of(value)
             if len(numbers) not in (1, self.shape[0]) or not all(least < number < math.inf for number in numbers):
                 above = " above 0" if name == "std" else ""
                 raise BadRequest(f"{name} must be one number{above}, or one per channel, not {value}")
+            if not isinstance(value, tuple | float | int):  # a list or an array
+                object.__setattr__(self, name, numbers if len(numbers) > 1 else numbers[0])
         if self.shape[2] in (1, 3) and self.shape[0] > 4:
             warnings.warn(
                 f"shape is channels, height and width: {self.shape} are images of {self.shape[0]} channels",
@@ -65,18 +73,26 @@ class Spec:
             )
 
 
+def numbers_of(value: Any) -> tuple[float, ...]:
+    """Return one number or several as a tuple; an empty one for anything else."""
+    if hasattr(value, "tolist"):  # of an array
+        value = value.tolist()
+    listed = tuple(value) if isinstance(value, tuple | list) else (value,)
+    return tuple(map(float, listed)) if all(isinstance(number, Real) for number in listed) else ()
+
+
 @dataclass(frozen=True)
 class Samples:
     """Hold images with their labels and, where the stream knows its shortcut, the truth about the shortcut.
 
     Args:
-        x: The images (N, channels, height, width).
+        x: The images (N, channels, height, width), bytes or finite floating point.
         y: The labels (N), int64.
-        follows: N: whether the shortcut of this sample points to its class.
-        shortcut: N, height, width: the pixels of the shortcut.
+        follows: N: whether the shortcut of this sample points to its class; True and False, or 1 and 0.
+        shortcut: N, height, width: the pixels of the shortcut, likewise.
 
     Raises:
-        BadBatch: A part is no tensor, labels are not int64, or there is not one label per image.
+        BadBatch: A part is no tensor, or has another type or shape, or other values, or they are on several devices.
     """
 
     x: Tensor
@@ -85,26 +101,35 @@ class Samples:
     shortcut: Tensor | None = None
 
     def __post_init__(self) -> None:
-        for name, part in vars(self).items():
-            if not isinstance(part, Tensor) and (part is not None or name in ("x", "y")):
-                raise BadBatch(f"samples are tensors; {name} is a {type(part).__name__}: torch.as_tensor makes one")
-        if len(self.x) != len(self.y):
-            raise BadBatch(f"images need a label each: there are {len(self.x)} images and {len(self.y)} labels")
-        if self.y.dtype != torch.int64:
-            raise BadBatch(f"labels must be int64, not {self.y.dtype}")
+        array_checks.check_images(self.x, on_gpu=True)
+        array_checks.check_labels(self.y, len(self.x))
+        count, (height, width) = len(self.x), self.x.shape[2:]
+        for name, shape, means in (
+            ("follows", (count,), "whether each sample's shortcut points to its class"),
+            ("shortcut", (count, height, width), "whether a pixel of the image is the shortcut's"),
+        ):
+            if (values := getattr(self, name)) is not None:
+                object.__setattr__(self, name, array_checks.truths(values, shape, name, means))
+        array_checks.check_devices(self.columns)
+
+    @property
+    def columns(self) -> Rows:
+        """Return what is known of the samples by name, a row per sample."""
+        return {name: column for name, column in vars(self).items() if column is not None}
 
     def __len__(self) -> int:
         return len(self.y)
 
     def __getitem__(self, rows: Tensor) -> "Samples":
-        """Return the samples of these rows."""
-        follows, shortcut = self.follows, self.shortcut
-        return Samples(
-            self.x[rows],
-            self.y[rows],
-            None if follows is None else follows[rows],
-            None if shortcut is None else shortcut[rows],
-        )
+        """Return the samples of these rows, by their numbers or by True and False for each."""
+        array_checks.check_rows(rows, len(self))
+        return self.with_columns({name: column[rows] for name, column in self.columns.items()})
+
+    def with_columns(self, columns: Rows) -> "Samples":
+        """Return samples with these columns, rows or copies of this one's: they are not checked again."""
+        samples = object.__new__(Samples)
+        vars(samples).update(dict.fromkeys(vars(self)) | columns)
+        return samples
 
 
 class Source(Protocol):
@@ -117,6 +142,37 @@ class Source(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, rows: Tensor) -> Samples: ...
+
+
+def read(source: Source, rows: Tensor) -> Samples:
+    """Return some rows of a source; raise BadBatch for one of a user's that gives something else for them."""
+    samples = source[rows]
+    if isinstance(source, Samples):
+        return samples
+    if not isinstance(samples, Samples):
+        raise BadBatch(f"a source of samples gives droptop.Samples of the rows asked for, not {type(samples).__name__}")
+    if len(samples) != len(rows):
+        raise BadBatch(f"a source of samples was asked for {len(rows)} rows and gave {len(samples)}")
+    on_host = samples.y.device.type == source.y.device.type == "cpu"
+    if on_host and not torch.equal(samples.y, source.y[rows]):
+        raise BadBatch("a source of samples gives other labels with its rows than its y has for them")
+    return samples
+
+
+def check_source(spec: Spec, source: Any, what: str) -> None:
+    """Raise BadRequest unless a source has labels of the spec's classes and its first image fits the spec."""
+    if not isinstance(getattr(source, "y", None), Tensor):
+        raise BadRequest(f"{what} must be Samples of images and labels, not a {type(source).__name__}")
+    try:
+        array_checks.check_labels(source.y, len(source))
+        if len(source):
+            first = read(source, torch.zeros(1, dtype=torch.int64, device=source.y.device))
+            array_checks.check_images(first.x, spec.shape, spec.dtype, on_gpu=True)
+    except BadBatch as error:
+        raise BadRequest(f"{what}: {error}") from None
+    last = len(spec.classes) - 1
+    if len(source) and not 0 <= source.y.min() <= source.y.max() <= last:
+        raise BadRequest(f"{what} must have labels from 0 to {last}, not {source.y.min()} to {source.y.max()}")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def test_submodules_that_give_no_map_are_refused(options, says):
     [
         (Y[:7], "maps of 8 samples, but there are 7 labels"),
         (Y + 1, "lie in 0 to 3, not 1 to 4"),
-        (F.one_hot(Y), "one a sample"),
+        (F.one_hot(Y), "one per sample"),
         (Y.float(), "must be integers"),
     ],
 )

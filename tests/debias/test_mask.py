@@ -68,4 +68,5 @@ def test_stochastic_rounding_keeps_the_mean_and_the_order():
 def test_gamma_0_drops_nothing():
     uniform = torch.tensor([0.0, 1 - 2**-24])
     assert cell_counts(torch.zeros(2), 64, uniform).tolist() == [0, 0]
-    assert drop_mask(torch.rand(2, 8, 8), torch.zeros(2), torch.zeros(2), torch.rand(2, 8, 8)).min() == 1
+    none = torch.zeros(2, dtype=torch.int64)
+    assert drop_mask(torch.rand(2, 8, 8), none, none, torch.rand(2, 8, 8)).min() == 1

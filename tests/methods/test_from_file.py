@@ -1,5 +1,6 @@
 """A method in one file, outside of the package."""
 
+import csv
 import json
 import pickle
 import shlex
@@ -51,7 +52,7 @@ def test_a_method_in_a_file_runs_and_resumes(mine, tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     asked = ["--method", "mine.py", "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
     assert main(["compare", *asked, "--seeds", "2", "--out", "out"]) == 0
-    assert "mine.py on fashion" in capsys.readouterr().out
+    assert "mine on fashion" in capsys.readouterr().out
     assert f'method = "{mine}"' in (tmp_path / "out/config.toml").read_text()
     assert "smoothing = 0.2" in (tmp_path / "out/config.toml").read_text()
     environment = json.loads((tmp_path / "out/environment.json").read_text())
@@ -81,13 +82,13 @@ def test_results_are_shown_without_the_file(mine, tmp_path, here):
     mine.write_text(mine.read_text().replace("    smoothing", "    unset: int | None = None\n    smoothing"))
     out, moved = tmp_path / "out", tmp_path / "moved.py"
     asked = ["--method", str(mine), "--smoothing", "0.2", "--data", "fashion", "--limit", "64", "--width", "4"]
-    table = here("compare", *asked, "--seeds", "1", "--out", out).stdout.partition("mine.py on fashion")[2]
+    table = here("compare", *asked, "--seeds", "1", "--out", out).stdout.partition("mine on fashion")[2]
     mine.rename(moved)
     forget_files()
     assert here("status", out).returncode == 0
     done = here("resume", out)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.partition("mine.py on fashion")[2] == table
+    assert done.stdout.partition("mine on fashion")[2] == table
     done = here("report", out)
     assert done.returncode == 0, done.stderr
     page = (out / "report.html").read_text()
@@ -121,6 +122,10 @@ def test_studies_are_shown_without_the_file(mine, tmp_path, here):
     assert here("sweep", study, "--out", out).returncode == 0
     before = {command: here(command, out).stdout for command in ("status", "results", "report")}
     assert "4 done, 0 running, 0 waiting, 0 failed" in before["status"]
+    assert here("results", out, "--export", tmp_path / "rows.csv").returncode == 0
+    shown = csv.DictReader((tmp_path / "rows.csv").open())
+    assert {row["method"] for row in shown} == {"er", "mine"}
+    assert "mine droptop: clean" in (out / "report.html").read_text()
     mine.unlink()
     forget_files()
     for command, said in before.items():

@@ -77,7 +77,7 @@ def reflected():
     ("options", "says"),
     [
         ({"method": "gss", "model": reflected()}, r"gss takes .* not net.conv1 .Conv2d"),
-        ({"model": ResNet(classes=5)}, r"model gives \(5,\) a sample, not 4 logits"),
+        ({"model": ResNet(classes=5)}, r"model gives \(5,\) per sample, not 4 logits"),
         ({"model": nn.Identity()}, "first takes the name of a submodule"),
         ({"model": ResNet(dropout=0.5)}, "draws at random .* droptop.attach"),
         ({"stream": Spec((1, 16, 16), tuple("abcd"))}, r"model does not take images of \(1, 16, 16\): Given groups=1"),

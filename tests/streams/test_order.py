@@ -18,10 +18,10 @@ NAMES = ("ant", "bee", "cat", "dog", "eel", "fox")
 def toy_stream(seed=0, limit=None, classes=NAMES, per_class=50, **options):
     """An image is its number."""
     rows = per_class * len(classes)
-    x = torch.arange(rows, dtype=torch.int32)[:, None, None, None]
+    x = torch.arange(rows, dtype=torch.float32)[:, None, None, None]
     y = torch.arange(len(classes)).repeat(per_class)
     config = StreamConfig(**{"tasks": 3, "batch": 4} | options)
-    return Stream("toy", Spec((1, 1, 1), classes), Samples(x, y), {}, config, seed, limit)
+    return Stream("toy", Spec((1, 1, 1), classes, torch.float32), Samples(x, y), {}, config, seed, limit)
 
 
 def arrived(stream):
@@ -275,7 +275,9 @@ def test_what_is_held_out_is_tested_on_and_never_learned():
 
 def test_held_out_rows_of_a_disk_stay_there():
     samples = toy_stream().train
-    disk = Stream("toy", Spec((1, 1, 1), NAMES), Elsewhere(samples), {}, StreamConfig(tasks=3, hold_out=10), 0)
+    disk = Stream(
+        "toy", Spec((1, 1, 1), NAMES, torch.float32), Elsewhere(samples), {}, StreamConfig(tasks=3, hold_out=10), 0
+    )
     memory = toy_stream(hold_out=10)
     held, expected = disk.tests["held-out"], memory.tests["held-out"]
     assert not isinstance(held, Samples)
@@ -286,7 +288,9 @@ def test_held_out_rows_of_a_disk_stay_there():
 
 def test_nothing_held_out_is_the_stream_itself():
     test = toy_stream().train
-    stream = Stream("toy", Spec((1, 1, 1), NAMES), test, {"clean": test}, StreamConfig(tasks=3, hold_out=0), 0)
+    stream = Stream(
+        "toy", Spec((1, 1, 1), NAMES, torch.float32), test, {"clean": test}, StreamConfig(tasks=3, hold_out=0), 0
+    )
     assert list(stream.tests) == ["clean"]
     assert not stream.held.any()
 

@@ -3,24 +3,29 @@
 import contextlib
 import io
 import re
-from typing import TypeVar, get_args, get_type_hints
+from typing import TypeVar, get_type_hints
 
 import tyro
-from tyro.conf import Positional
 
+from droptop.cli import help
 from droptop.errors import BadRequest, meant
 from droptop.options import flag_of
 
 T = TypeVar("T")
-POSITIONAL = get_args(Positional[str])[1]  # what tyro marks options by that have no flag
 
 
 def read(kind: type[T], tokens: list[str], program: str, about: str) -> T:
-    """Return a dataclass from its flags; raise BadRequest, in one line, for what it does not take."""
+    """Return a dataclass from its flags; raise BadRequest, in one line, for what it does not take.
+
+    Print the help instead, and exit, where the words ask for it.
+    """
+    if help.asked_for(tokens):
+        help.show(program, about, {"": help.options_of(kind)})
+        raise SystemExit(0)
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
-            return tyro.cli(kind, args=tokens, prog=program, description=about)
+            return tyro.cli(kind, args=tokens, prog=program)
     except SystemExit as end:
         if end.code in (0, None):
             raise
@@ -52,6 +57,8 @@ def one_line(box: str) -> str:
 def unknown(word: str, kind: type, program: str) -> str:
     """Return the message for a word that a command does not take, with the option that may have been meant."""
     hints = get_type_hints(kind, include_extras=True)
-    options = [flag_of(name) for name, hint in hints.items() if POSITIONAL not in getattr(hint, "__metadata__", ())]
+    options = [
+        flag_of(name) for name, hint in hints.items() if help.POSITIONAL not in getattr(hint, "__metadata__", ())
+    ]
     refused = f"takes no {word}" if word.startswith("-") else f"has no place for {word}"
     return f"{program} {refused}{meant(word, options) or f'; `{program} --help` says what it takes'}"

@@ -27,43 +27,43 @@ class BenchOptions:
     """Hold the options of `droptop bench`."""
 
     data: str = "fashion-sticker"
-    """Stream by name."""
+    """Stream to learn from."""
     root: Path | None = None
-    """Folder in which data sets lie that are not built in."""
+    """Folder of the data sets that are not built in; by default the one that DROPTOP_DATA names, else ./data."""
     methods: str = ",".join(METHODS)
-    """Methods, separated by commas."""
+    """Methods to time, separated by commas."""
     debias: str = "droptop"
-    """Debiasing to compare with none."""
+    """What to debias with, to compare with none."""
     seeds: str = "1"
-    """Numbers of seeds that run on a GPU at once, separated by commas."""
+    """Numbers of seeds that train at once on a GPU, separated by commas."""
     engines: str = ""
-    """graphs, eager, or both separated by a comma; by default all that the device has."""
+    """How steps run: graphs, eager, or both separated by a comma; by default all that the device has."""
     steps: int = 30
-    """Steps to time."""
+    """Number of steps to time."""
     baseline: bool = True
     """Also time ER as a plain training loop."""
     width: int | None = None
     """Channels of the net's first stage; by default as the stream's preset says."""
     stem: Stem | None = None
-    """First layer; by default as the stream's preset says."""
+    """First layer: size of the kernel / stride, with or without pooling; by default as the stream's preset says."""
     weights: str | None = None
     """Weights of the ViT, for methods on a ViT: a safetensors file or hf:OWNER/NAME; by default random."""
     memory: int | None = None
-    """Samples in the replay memory; by default as the stream's preset says."""
+    """Samples that the replay memory holds; by default as the stream's preset says."""
     augment: Augment | None = None
-    """Augmentation; by default as the stream's preset says."""
+    """How training images are changed at random before the net sees them; by default as the stream's preset says."""
     probe: int | None = None
-    """Memory samples of DropTop's probe; by default the whole memory."""
+    """Memory samples on which DropTop measures the loss; by default the whole memory."""
     device: str = "cpu"
-    """cpu or cuda."""
+    """Device to measure on."""
     precision: Precision = "tf32"
-    """Precision of the net: fp32, tf32 or bf16."""
+    """Precision of the net."""
     compile: bool = False
     """Compile the net."""
     threads: int = 1
-    """Threads of the process."""
+    """Threads per process."""
     out: Path | None = None
-    """JSON file for the results."""
+    """JSON file to write the results to; by default they are only printed."""
 
     def __post_init__(self) -> None:
         require(self.steps >= 2, "steps", "a number of steps from 2", self.steps)
@@ -94,7 +94,9 @@ def bench(args: list[str], console: Console) -> int:
     from droptop.runs.environment import environment
     from droptop.system.files import write_json
 
-    options = arguments.read(BenchOptions, args, "droptop bench", "milliseconds per step, with and without debiasing")
+    options = arguments.read(
+        BenchOptions, args, "droptop bench", "measures milliseconds per step, with and without debiasing"
+    )
     methods = [name.strip() for name in options.methods.split(",")]
     available: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
     engines = [engine for engine in available if engine in (options.engines or ",".join(available)).split(",")]

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
-from droptop.cli import arguments
+from droptop.cli import arguments, help
 from droptop.data.download import PACKAGES
 from droptop.data.download import download as fetch
 from droptop.data.root import Missing, data_root
@@ -24,7 +24,7 @@ MOST = 20  # damaged files that are named
 USAGE = """\
 usage: droptop data COMMAND ...
 
-  list      every stream, whether its data is on this disk, and how to get the rest
+  list      lists every stream, whether its data is on this disk, and how to get the rest
               droptop data list --root ~/data
   check     reads every file of a set, and names those that are damaged
               droptop data check split-cifar10 --root ~/data
@@ -108,7 +108,7 @@ def data(args: list[str], console: Console) -> int:
         "variants": variants,
         "sheet": sheet,
     }
-    if not args or args[0] in ("-h", "--help"):
+    if not args or args[0] in help.WORDS:
         print(USAGE, end="")
         return 0 if args else 2
     if args[0] not in commands:
@@ -123,7 +123,7 @@ def data(args: list[str], console: Console) -> int:
 def list_streams(args: list[str], console: Console) -> None:
     """Print every stream, whether its data is on this disk, and how to get the rest."""
     options = arguments.read(
-        ListOptions, args, "droptop data list", "every stream, and whether its data is on this disk"
+        ListOptions, args, "droptop data list", "lists every stream, and whether its data is on this disk"
     )
     rows: list[tuple[str, str, str]] = []
     missing: dict[str, list[str]] = {}  # streams without data, by the way to get it
@@ -204,7 +204,7 @@ def variants(args: list[str], console: Console) -> None:
     """Write images with other backgrounds, made from images and masks."""
     from droptop.data.variant_folders import write_variants
 
-    options = arguments.read(VariantsOptions, args, "droptop data variants", "images with other backgrounds")
+    options = arguments.read(VariantsOptions, args, "droptop data variants", "writes images with other backgrounds")
     with bars.shown("images") as progress:
         count = write_variants(options.source, options.out, options.names.split(","), progress)
     console.print(f"{count:,} images in {options.out}", markup=False, highlight=False, soft_wrap=True)
@@ -212,7 +212,7 @@ def variants(args: list[str], console: Console) -> None:
 
 def sheet(args: list[str], console: Console) -> None:
     """Draw some images of every class and test set as one picture."""
-    options = arguments.read(SheetOptions, args, "droptop data sheet", "some images of every class and test set")
+    options = arguments.read(SheetOptions, args, "droptop data sheet", "draws some images of every class and test set")
     from droptop.figures.contact_sheet import contact_sheet
     from droptop.runs.build import make_stream
     from droptop.system.files import write_atomic

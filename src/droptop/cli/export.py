@@ -17,9 +17,9 @@ class ExportOptions(LoadedOptions):
     """Hold the options of `droptop export`."""
 
     format: Literal["onnx", "safetensors", "pt2"] = "onnx"
-    """onnx and pt2 take images and give logits; safetensors holds the weights alone."""
+    """Format of the file: onnx and pt2 take images and give logits; safetensors holds the weights alone."""
     out: Path | None = None
-    """The file to write; by default model.FORMAT in the seed's folder."""
+    """File to write; by default model.FORMAT in the seed's folder."""
     force: bool = False
     """Replace a file that exists."""
 
@@ -34,7 +34,7 @@ class ExportOptions(LoadedOptions):
 
 def export(args: list[str], console: Console) -> int:
     """Write a trained net to a file and print how far its logits are from the learner's; return the exit code."""
-    options = arguments.read(ExportOptions, args, "droptop export", "a trained net as one file")
+    options = arguments.read(ExportOptions, args, "droptop export", "writes the trained net of a run as one file")
     from droptop.runs.export import export as write
     from droptop.runs.loading import find_seed, restore
 

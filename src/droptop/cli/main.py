@@ -23,26 +23,27 @@ usage: droptop COMMAND ...
              droptop compare --data fashion-sticker --method er --debias droptop --seeds 5 --out runs/first
   resume   continues either from where it stopped, or with more seeds
              droptop resume runs/first --seeds 20
-  predict  class and confidence of images, by the learner of a run
+  predict  names the most probable classes of images, by the learner of a run
              droptop predict runs/first photo.jpg more/photos --maps looks
-  export   a run's trained net as one file: onnx, pt2 or safetensors
+  export   writes the trained net of a run as one file: onnx, pt2 or safetensors
              droptop export runs/first --format onnx
-  bench    milliseconds per step of every method, with and without debiasing, on this machine
+  bench    measures milliseconds per step of every method, with and without debiasing, on this machine
              droptop bench --methods er,mir --steps 30
   sweep    runs a grid of methods, data, options and seeds; called again, it runs what is missing
              droptop sweep examples/study.toml --out studies/first
-  status   how far a study or a run is
+  status   shows how far a run, comparison or study is
              droptop status studies/first
-  results  what a study found, grouped by any of its options
+  results  shows what a study found, grouped by any of its options
              droptop results studies/first --by data,method,debias
-  report   a run, a comparison or a study as one HTML page; --watch keeps it up to date while it goes on
+  report   shows a run, comparison or study as one HTML page; --watch keeps it up to date while it goes on
              droptop report runs/first --open
-  paper    the paper's tables and figures, run and shown beside the paper's values
+  paper    runs the paper's tables and figures, and shows them beside the paper's values
              droptop paper list
-  data     which streams there are, and what is on this disk; downloads, checks, contact sheets
+  data     lists the streams and what is on this disk; downloads, checks, makes and draws data
              droptop data list
 
-`droptop run --help` and `droptop compare --help` list every option of the stream, method and debiasing named beside it.
+`droptop COMMAND --help` shows the options of a command. `run` and `compare` have more: --help-all shows every option of
+the stream, method and debiasing named beside it.
 """
 
 
@@ -89,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def serve(args: list[str], console: Console) -> int:
     """Call the command that the first word names; return the exit code."""
-    if not args or args[0] in ("-h", "--help"):
+    if not args or args[0] in ("-h", "--help", "--help-all"):
         print(USAGE, end="")
         return 0 if args else 2
     name, *rest = args

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from droptop.cli import arguments
+from droptop.cli import arguments, help
 from droptop.cli.data import ListOptions
 from droptop.cli.sweep import CellProgress, EngineOptions
 from droptop.errors import BadRequest, require, typed
@@ -21,7 +21,7 @@ WIDE = 240  # columns of a log, which has no edge to wrap at
 USAGE = """\
 usage: droptop paper NAME --out FOLDER ...
 
-  list    every table and figure of the paper, what it needs, and whether that is on this disk
+  list    lists every table and figure of the paper, what it needs, and whether that is on this disk
             droptop paper list --root ~/data
   NAME    runs what is missing of it, and writes it beside the paper's figures as Markdown, CSV, LaTeX, PNG and PDF
             droptop paper table1 --seeds 10 --methods er,derpp --data split-cifar10 --out runs/table1
@@ -37,33 +37,35 @@ class PaperOptions(EngineOptions):
     """Hold the options of `droptop paper NAME`; one that is not given is as in the last call for this folder."""
 
     seeds: int | None = None
-    """Seeds per configuration; by default the paper's 5, or 2 in a quick look."""
+    """Number of seeds per configuration; by default the paper's 5, or 2 in a quick look."""
     first_seed: int | None = None
-    """The first seed."""
+    """The first seed; by default 0."""
     methods: str | None = None
-    """Some of the recipe's methods, separated by commas."""
+    """Some of the recipe's methods, separated by commas; by default all."""
     data: str | None = None
-    """Streams, separated by commas: some of the recipe's, or others in their place, such as split-tiny-imagenet9."""
+    """Streams, separated by commas: some of the recipe's, or others in their place, such as split-tiny-imagenet9; by
+    default all of the recipe's."""
     quick: bool = False
     """Show what the recipe makes in about a minute on a CPU: built-in streams, small nets, a few steps."""
     root: Path | None = None
-    """Folder in which data sets lie."""
+    """Folder of the data sets; by default the one that DROPTOP_DATA names, else ./data."""
     weights: str | None = None
-    """Weights of the prompt learners' ViT: a safetensors file, hf:OWNER/NAME, or random."""
+    """Weights of the prompt learners' ViT: a safetensors file, hf:OWNER/NAME, or random; by default prompt learners are
+    left out."""
     device: str | None = None
-    """cpu or cuda."""
+    """Device to train on; by default cpu."""
     precision: Precision | None = None
-    """fp32, tf32 or bf16."""
+    """Precision of the net; by default tf32."""
     threads: int | None = None
-    """Threads per process."""
+    """Threads per process; by default 1."""
     limit: int | None = None
-    """Samples per task."""
+    """Training samples per task, at most; by default all."""
     parallel: int | None = None
-    """Seeds that run on a GPU at once."""
+    """Number of seeds that train at once on a GPU, at most; by default as many as are useful and fit in its memory."""
     run: bool = True
-    """Run what is missing; --no-run writes tables and figures of what is there."""
+    """Run what is missing, then write the tables and figures of what is there."""
     set: str | None = None
-    """More options of every cell: --set lr=0.03,width=20."""
+    """More options of every cell, such as lr=0.03,width=20; by default none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,11 +89,14 @@ class PaperOptions(EngineOptions):
 
 def paper(args: list[str], console: Console) -> int:
     """List the recipes, or run what is missing of one and write its tables and figures; return the exit code."""
-    if not args or args[0] in ("-h", "--help"):
+    if not args or args[0] in help.WORDS:
         print(USAGE, end="")
         return 0 if args else 2
     if args[0] == "list":
-        return show_list(arguments.read(ListOptions, args[1:], "droptop paper list", "every table and figure"), console)
+        return show_list(
+            arguments.read(ListOptions, args[1:], "droptop paper list", "lists every table and figure of the paper"),
+            console,
+        )
     from droptop.paper import find
 
     recipe = find(args[0])

@@ -14,6 +14,7 @@ from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require
+from droptop.system.short_names import short_name
 
 if TYPE_CHECKING:
     from droptop.runs.loading import LoadedLearner
@@ -29,9 +30,9 @@ class LoadedOptions:
     arm: str | None = None
     """Arm of a comparison, by its name; by default the one after the plain arm."""
     seed: int | None = None
-    """Seed; by default the first."""
+    """Seed whose learner is taken; by default the first."""
     weights: str | None = None
-    """Frozen weights of a prompt learner, where the run's own file is no longer in its place."""
+    """Frozen weights of a prompt learner, where the run's own file is no longer in its place; by default that file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +41,13 @@ class PredictOptions(LoadedOptions):
 
     images: Annotated[Positional[tuple[Path, ...]], arg(metavar="IMAGES", help="Image files; folders are walked.")]
     top: int = 2
-    """Classes to name per image, the most probable first."""
+    """Number of classes to name per image, the most probable first."""
     json: bool = False
     """Print a line of JSON per image, and nothing else."""
     maps: Path | None = None
-    """New folder for pictures of where the learner looks, one per image."""
+    """New folder for pictures of where the learner looks, one per image; by default none are drawn."""
     device: str = "cpu"
-    """cpu or cuda."""
+    """Device to predict on."""
 
     def __post_init__(self) -> None:
         require(self.top >= 1, "top", "a number of classes from 1", self.top)
@@ -71,7 +72,9 @@ class Answer(NamedTuple):
 
 def predict(args: list[str], console: Console) -> int:
     """Print the classes of image files; return the exit code, 1 if any file could not be read."""
-    options = arguments.read(PredictOptions, args, "droptop predict", "class and confidence of images")
+    options = arguments.read(
+        PredictOptions, args, "droptop predict", "names the most probable classes of images, by the learner of a run"
+    )
     from droptop.data.image_files import find_images
     from droptop.nets import allow_tf32
     from droptop.runs.loading import find_seed, restore
@@ -128,7 +131,8 @@ def show(answers: list[Answer], loaded: "LoadedLearner", console: Console) -> No
     """Print the answers as a table."""
     learner, (config, _, seed) = loaded.learner, loaded.place
     title = (
-        f"{config.options.method_name}, {config.options.debias}, on {config.options.data}, seed {seed}: "
+        f"{short_name(config.options.method)}, {short_name(config.options.debias)}, on "
+        f"{short_name(config.options.data)}, seed {seed}: "
         f"{int(learner.seen.sum())} classes"
     )
     table = Table(

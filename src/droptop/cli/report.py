@@ -30,7 +30,7 @@ class ReportOptions:
     watch: bool = False
     """Serve the page on 127.0.0.1 and keep it up to date, until Ctrl-C."""
     port: int | None = None
-    """Port to serve the page on; by default a free one."""
+    """Port on which the page is served, beside --watch; by default a free one."""
 
     def __post_init__(self) -> None:
         require(
@@ -44,7 +44,7 @@ class ReportOptions:
 
 def report(args: list[str], console: Console) -> int:
     """Write or serve the page of a folder; return the exit code."""
-    options = arguments.read(ReportOptions, args, "droptop report", "a run, comparison or study as one HTML page")
+    options = arguments.read(ReportOptions, args, "droptop report", "shows a run, comparison or study as one HTML page")
     folder, out = options.folder, options.out or options.folder / "report.html"
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not a folder")

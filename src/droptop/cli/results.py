@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
-from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows
+from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
 
 
@@ -22,18 +22,20 @@ class ResultsOptions:
 
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
     by: str = "data,method,debias"
-    """Options to group by, separated by commas; with seed among them, a row per seed."""
+    """Options to group by, separated by commas; with seed among them, there is a row per seed."""
     figures: str = ",".join(FIGURES)
     """Figures to show, separated by commas."""
     tests: str = ""
     """Test sets to show, separated by commas; by default all."""
     export: Path | None = None
-    """A .csv or .parquet file to write the rows to as well."""
+    """File to write the rows to as well, .csv or .parquet; by default none."""
 
 
 def results(args: list[str], console: Console) -> int:
     """Print what a study found; return the exit code."""
-    options = arguments.read(ResultsOptions, args, "droptop results", "what a study found")
+    options = arguments.read(
+        ResultsOptions, args, "droptop results", "shows what a study found, grouped by any of its options"
+    )
     if not (options.folder / "study.toml").is_file():
         shown = f"; {typed('report', options.folder)} shows a run or comparison"
         raise BadRequest(
@@ -54,7 +56,7 @@ def results(args: list[str], console: Console) -> int:
     values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
     if not values:
         raise BadRequest(f"{options.folder} has no cell that is done")
-    rows = grouped_rows(values, by, figures, names(options.tests))
+    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests)), by)
     if not rows:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
     console.print(tables.study_table(rows, by))

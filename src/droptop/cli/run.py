@@ -26,7 +26,7 @@ class ResumeOptions:
 
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run or comparison, finished or not.")]
     seeds: int | None = None
-    """Seeds in all; by default as many as config.toml says, and at least as many as were begun."""
+    """Number of seeds in all, at least as many as were begun; by default as many as config.toml says."""
 
 
 def run(args: list[str], console: Console) -> int:

@@ -1,12 +1,13 @@
 """From flags and TOML to a plan, in two passes.
 
 The first pass reads the names of data, method and debias, which decide what options there are; the second reads those
-options, by tyro, which also writes the help. Whatever is wrong with a request is said in one line.
+options, by tyro, or writes the help of them. Whatever is wrong with a request is said in one line.
 """
 
 import contextlib
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Annotated, Any, NamedTuple
 
 from tyro.conf import arg
 
+from droptop.cli import help
 from droptop.cli.arguments import read
 from droptop.debias import MEMBERS
 from droptop.errors import BadRequest, require, typed
 from droptop.methods import METHODS
+from droptop.nets import ViTConfig
 from droptop.options import NO_DEBIAS, SECTIONS, flag_of, flatten
 from droptop.recipes import RECIPES
-from droptop.runs.config import Config, resolve, settings_of
+from droptop.runs.config import Config, RunOptions, resolve, settings_of
 from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
 from droptop.runs.plan import Plan, plan_of
@@ -28,9 +31,21 @@ from droptop.streams import known_names
 from droptop.system.toml_files import leaves, read_tables
 
 CONFIG_HELP = {
-    "run": "TOML file of options; the command line wins over it.",
-    "compare": "TOML file of options, which the command line wins over, and of arms, each a table [arms.NAME].",
+    "run": "TOML file of options, over which the command line wins; by default none.",
+    "compare": "TOML file of options, over which the command line wins, and of arms, a table [arms.NAME] each; by "
+    "default none.",
 }
+ABOUT = {
+    "run": "trains one method on one stream",
+    "compare": "trains a method with and without debiasing, and says whether that helped",
+}
+# What most people need; `--help` shows these alone.
+SHORT = {
+    *("out", "data", "method", "debias", "seeds", "limit", "device", "equal_cost"),
+    *("stream.tasks", "stream.batch", "stream.image_size", "net.width"),
+    *("learner.lr", "learner.memory", "learner.iterations", "droptop.gamma"),
+}
+NEEDED_BY_A_VIT = {"weights"}
 
 
 class Asked(NamedTuple):
@@ -92,7 +107,7 @@ def _canonical(args: list[str], base: Config) -> tuple[list[str], set[str]]:
     while rest:
         token = rest.pop(0)
         name, equals, value = token.removeprefix("--").partition("=")
-        if not token.startswith("--") or name in ("help", "config", "out", "equal-cost", "no-equal-cost"):
+        if not token.startswith("--") or name in ("help", "help-all", "config", "out", "equal-cost", "no-equal-cost"):
             tokens.append(token)
             continue
         path, off = _switched(name, base)
@@ -134,7 +149,7 @@ def _last(args: list[str], flag: str) -> str | None:
     return values[-1] if values else None
 
 
-def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config, Path, bool]:
+def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Config, Path, bool]:
     """Return configuration, results folder and --equal-cost from tokens under tyro's names.
 
     Options that no token names are as in `base`.
@@ -146,7 +161,7 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
         ("config", Annotated[Path | None, arg(help=CONFIG_HELP[command])], None),
     ]
     if command == "compare":
-        about = "For every arm that costs more than the plain one, add a plain arm that costs the same, by more replay."
+        about = "Add plain arms that cost as much as the others do, by more replay."
         where.append(("equal_cost", Annotated[bool, arg(help=about)], False))
     request_type = dataclasses.make_dataclass(
         "Request",
@@ -160,10 +175,53 @@ def _second_pass(command: str, base: Config, tokens: list[str]) -> tuple[Config,
             for name, value in (sections | members).items()
         ],
     )
-    streams = "\n".join(f"  {name:30} {about}" for name, about in known_names().items())
-    known = f"--data\n{streams}\n--method\n  {', '.join(METHODS)}\n--debias\n  none, {', '.join(MEMBERS)}"
-    known += f"\n  recipes of these: {', '.join(RECIPES)}"
-    parsed: Any = read(request_type, tokens, f"droptop {command}", known)
+    if help.asked_for(tokens):
+        own = help.options_of(dataclasses.make_dataclass("Own", where))
+        show_help(command, own, base, help.ALL in tokens)
+        raise SystemExit(0)
+    parsed: Any = read(request_type, tokens, f"droptop {command}", ABOUT[command])
     values = {name: getattr(parsed, name) for name in sections}
     config = Config(**values, members=settings_of({name: getattr(parsed, name) for name in members}))
     return config, parsed.out, getattr(parsed, "equal_cost", False)
+
+
+def show_help(command: Command, own: Sequence[help.Option], base: Config, everything: bool) -> None:
+    """Print the options of a command, by section, with the defaults of a configuration.
+
+    Args:
+        command: The command.
+        own: Options that are no part of a configuration, the folder for results first.
+        base: The configuration that the names on the command line stand for.
+        everything: Show every option, and what the streams are, not only what most people need.
+    """
+    shown = SHORT | (NEEDED_BY_A_VIT if isinstance(base.net, ViTConfig) else set())
+    usual = {name: getattr(RunOptions, name) for name in ("data", "method", "debias")}
+    names = {"data": [*known_names()], "method": [*METHODS], "debias": [*MEMBERS, *RECIPES]}
+
+    def options(part: Any, prefix: str = "") -> list[help.Option]:
+        return chosen(help.options_of(type(part), part, prefix))
+
+    def chosen(found: list[help.Option]) -> list[help.Option]:
+        return [
+            option._replace(about=f"{option.about} Names: {', '.join(names[option.path])}.")
+            if option.path in names
+            else option
+            for option in found
+            if everything or option.path in shown
+        ]
+
+    sections = {
+        "run": chosen([own[0], *help.options_of(RunOptions, dataclasses.replace(base.options, **usual)), *own[1:]]),
+        "stream": options(base.stream, "stream."),
+        "net": options(base.net, "net."),
+        "learner": options(base.learner, "learner."),
+        "debiasing": [option for name, part in vars(base.members).items() for option in options(part, f"{name}.")],
+    }
+    if everything:
+        sections["streams"] = [help.Option(name, name, f"{about}.") for name, about in known_names().items()]
+    below = (
+        f"These are the options and defaults of --data {base.options.data} --method {base.options.method} --debias "
+        f"{base.options.debias}; name others beside them."
+    )
+    below += "" if everything else f" For all options, type {help.ALL}."
+    help.show(f"droptop {command}", ABOUT[command], sections, below)

@@ -25,7 +25,7 @@ class StatusOptions:
 
 def status(args: list[str], console: Console) -> int:
     """Print how far a study, a run or a comparison is; return the exit code."""
-    folder = arguments.read(StatusOptions, args, "droptop status", "how far a study or a run is").folder
+    folder = arguments.read(StatusOptions, args, "droptop status", "shows how far a run, comparison or study is").folder
     if (folder / "study.toml").is_file():
         return study_status(folder, console)
     request = read_request(folder)

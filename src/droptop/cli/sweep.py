@@ -34,7 +34,7 @@ class EngineOptions:
     gpus: float = 0.0
     """GPUs per pack of cells, for Ray (fractions share one) and Slurm."""
     minutes: int = 240
-    """Time limit of a Slurm job, in minutes."""
+    """Minutes that a Slurm job may take."""
 
     def __post_init__(self) -> None:
         require(self.cpus > 0, "cpus", "a number above 0", self.cpus)

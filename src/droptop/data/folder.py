@@ -60,14 +60,11 @@ def image_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], dict
     return (plain(tree.train, size, f"{place}, training"), tree.train.y), labelled
 
 
-def files_of(data: str) -> str | None:
-    """Return the SHA-256 of the names and sizes of the images of `folder:PATH`, by which a run knows them.
+def version(path: str) -> str | None:
+    """Return the SHA-256 of the names and sizes of the images of a folder, by which a run knows them.
 
-    None for other streams, and where there is no such folder.
+    None where there is no such folder.
     """
-    kind, _, path = data.partition(":")
-    if kind != "folder":
-        return None
     try:
         parts = [
             (name, part.path(row).stat().st_size)

@@ -213,15 +213,20 @@ def read_image(path: Path, at_least: int | None = None) -> Image.Image:
     With `at_least`, a large JPEG may be decoded at a smaller size, no side shorter than so many pixels.
     """
     with opened(path) as image:
-        if at_least is not None:
-            image.draft(None, (2 * at_least, 2 * at_least))
-        turned = ImageOps.exif_transpose(image)
-        if turned.mode.startswith("I"):  # 16 bits of grey, which `convert` would clip
-            turned = Image.fromarray((np.asarray(turned) >> 8).clip(0, 255).astype(np.uint8))
-        if "A" in turned.mode or "transparency" in turned.info:
-            clear = turned.convert("RGBA")
-            turned = Image.alpha_composite(Image.new("RGBA", clear.size, "black"), clear)
-        return turned.convert("RGB")
+        return as_seen(image, at_least)
+
+
+def as_seen(image: Image.Image, at_least: int | None = None) -> Image.Image:
+    """Return an image that Pillow has opened as a person sees it, as `read_image` does."""
+    if at_least is not None:
+        image.draft(None, (2 * at_least, 2 * at_least))
+    turned = ImageOps.exif_transpose(image)
+    if turned.mode.startswith("I"):  # 16 bits of grey, which `convert` would clip
+        turned = Image.fromarray((np.asarray(turned) >> 8).clip(0, 255).astype(np.uint8))
+    if "A" in turned.mode or "transparency" in turned.info:
+        clear = turned.convert("RGBA")
+        turned = Image.alpha_composite(Image.new("RGBA", clear.size, "black"), clear)
+    return turned.convert("RGB")
 
 
 @contextmanager

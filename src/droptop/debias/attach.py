@@ -24,11 +24,12 @@ parallel    in DistributedDataParallel every process has its own layer, labels, 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
 
+from droptop import array_checks
 from droptop.debias import DropTop, Family, Trace, View, check_last_map
 from droptop.debias.attach_options import chosen
 from droptop.errors import BadBatch, BadRequest, require
@@ -36,6 +37,7 @@ from droptop.nets.backbone import evaluating
 from droptop.nets.hooks import Hook, MapHooks
 from droptop.nets.map_layout import MapLayout
 from droptop.rng import generator
+from droptop.typed_options import DebiasOptions
 
 CHUNK = 250  # memory samples per forward pass of the probe
 
@@ -51,7 +53,7 @@ def attach(
     classify: Callable[[Tensor], Tensor] | None = None,
     grid: tuple[int, int] | None = None,
     channels_last: bool | None = None,
-    **options: Any,
+    **options: Unpack[DebiasOptions],
 ) -> "Attached":
     """Put debiasers behind the submodule `first`.
 
@@ -74,7 +76,7 @@ def attach(
     Raises:
         BadRequest: If there is no such submodule, debiaser or option, or the model has a layer already.
     """
-    return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), debias, options)
+    return Attached(model, first, last, classes, seed, classify, MapLayout(grid, channels_last), debias, dict(options))
 
 
 class Attached:
@@ -133,9 +135,7 @@ class Attached:
         Raises:
             BadBatch: If these are no such images.
         """
-        if not isinstance(x, Tensor) or x.dim() != 4 or not x.is_floating_point():
-            what = f"{tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
-            raise BadBatch(f"images must be floating point from 0 to 1 (batch, channels, height, width), not {what}")
+        array_checks.check_augmented(x)
         self.follow()
         return self.debias.images(x.to(self.device))
 
@@ -149,8 +149,12 @@ class Attached:
 
         Returns:
             The loss to minimise.
+
+        Raises:
+            BadBatch: If the loss is not one number, or there is not one row of logits per label.
         """
         self.check(y)
+        array_checks.check_losses(loss, logits, len(y), self.classes)
         return self.debias.penalised(loss, logits, y.to(logits.device, torch.int64))
 
     @contextmanager
@@ -173,12 +177,7 @@ class Attached:
 
     def check(self, y: Tensor) -> None:
         """Raise BadBatch for what are no labels; on a GPU their values are not read, since that would wait for it."""
-        if not isinstance(y, Tensor):
-            raise BadBatch(f"labels must be a tensor, not {type(y).__name__}")
-        if y.dim() != 1 or y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
-            raise BadBatch(f"labels must be integers, one a sample, not {tuple(y.shape)} of {y.dtype}")
-        if y.device.type == "cpu" and len(y) and not (y.min() >= 0 and y.max() < self.classes):
-            raise BadBatch(f"labels must lie in 0 to {self.classes - 1}, not {y.min()} to {y.max()}")
+        array_checks.check_labels(y, classes=self.classes, any_integer=True)
 
     def changed(self, first: Tensor, last: Callable[[], Tensor], y: Tensor) -> Tensor:
         """Return the first map as the debiasers change it; raise BadBatch if it has not one sample per label."""
@@ -246,6 +245,7 @@ class Attached:
             y: Their labels.
         """
         self.check_memory(x, y)
+        array_checks.check_finite(x, "images of the memory")
         self.follow()
         intensity, classify = self.droptop.intensity, self.classify or self.map_hooks.model
         if intensity.config.probe:
@@ -262,6 +262,7 @@ class Attached:
     def check_memory(self, x: Tensor, y: Tensor) -> None:
         """Raise BadBatch if the memory's labels are none, or not one per image."""
         self.check(y)
+        array_checks.check_tensor(x, "images of the memory")
         if len(x) != len(y):
             raise BadBatch(f"the memory has {len(x)} images and {len(y)} labels")
 

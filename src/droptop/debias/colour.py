@@ -31,11 +31,11 @@ class ColourConfig:
     """Hold the settings of colour jitter."""
 
     brightness: float = 0.4
-    """Largest change of the brightness factor from 1."""
+    """Largest change of the brightness factor from 1, up or down."""
     contrast: float = 0.4
-    """Largest change of the contrast factor from 1."""
+    """Largest change of the contrast factor from 1, up or down."""
     saturation: float = 0.4
-    """Largest change of the saturation factor from 1."""
+    """Largest change of the saturation factor from 1, up or down."""
     hue: float = 0.0
     """Largest turn of the hue, in full circles."""
     gray: float = 0.2

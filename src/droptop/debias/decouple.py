@@ -19,7 +19,7 @@ class DecoupleConfig:
     """Hold the settings of spectral decoupling."""
 
     weight: float = 0.01
-    """Weight of the mean squared logit in the loss."""
+    """Weight in the loss of the mean squared logit."""
 
     def __post_init__(self) -> None:
         require(0 <= self.weight < float("inf"), "decouple.weight", "a number from 0", self.weight)

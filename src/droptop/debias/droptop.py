@@ -30,21 +30,23 @@ class DropTopConfig:
     gamma: float = 5.0
     """Percent of the first map dropped in all."""
     kappa_0: float = 5.0
-    """Initial intensity: percent dropped by attention, at most gamma; the rest is dropped at random."""
+    """Intensity at the start: percent of the first map that is dropped by attention, at most gamma. The rest of gamma
+    is dropped at random."""
     drop: Literal["adaptive", "top", "constant", "random"] = "adaptive"
-    """kappa: adaptive (DropTop), always gamma (the ablation "Fixed Drop"), always kappa_0, or 0 ("Rand Drop")."""
+    """How the intensity kappa goes on from there: adaptive changes it (DropTop), top keeps it at gamma (the ablation
+    "Fixed Drop"), constant keeps it at kappa_0, random keeps it at 0 ("Rand Drop")."""
     attention: Literal["fused", "last"] = "fused"
-    """Score cells by both maps (Eq. 4), or by the last map alone (the ablation "No MF")."""
+    """Score cells by both maps (fused, Eq. 4), or by the last map alone (last, the ablation "No MF")."""
     attention_norm: AttentionNorm = "batch"
     """What BatchNorm normalises by in the attention pass: the batch, or its running statistics."""
     mask: Literal["hard", "soft"] = "hard"
-    """Drop the top cells (Eq. 5), or weaken them by rank (appendix E)."""
+    """Drop the cells of highest score (hard, Eq. 5), or weaken them by rank (soft, appendix E)."""
     mask_rows: Literal["all", "stream", "memory"] = "all"
-    """Rows of a training batch that are masked: all, those of the stream, or those that are replayed."""
+    """Samples of a training batch that are masked: all, those of the stream, or those from the memory."""
     remainder: Literal["random", "none"] = "random"
-    """What is dropped beyond kappa: gamma - kappa percent at random, or nothing."""
+    """What is dropped beyond kappa: gamma - kappa percent at random, or none."""
     rounding: Rounding = "stochastic"
-    """How a percentage becomes a whole number of cells."""
+    """How a percentage becomes a whole number of cells: stochastic is right on average, nearest is always the same."""
     intensity: IntensityConfig = field(default_factory=IntensityConfig)
 
     @property

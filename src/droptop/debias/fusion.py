@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from droptop.array_checks import check_maps
+
 FULL = torch.float32  # dtype of scores, also where maps are in bfloat16: rounding must not make cells tie
 
 # Legend: B samples; c, h, w the first map; c', h', w' the last one.
@@ -28,7 +30,11 @@ def fuse(first: Tensor, last: Tensor) -> Tensor:
 
     Returns:
         Attention (B, h, w), float32.
+
+    Raises:
+        BadBatch: If these are no maps, or not of the same samples.
     """
+    check_maps(first, last)
     if first.shape[1] == last.shape[1]:
         return (first.to(FULL) * upsample(last.to(FULL), first)).mean(1)
     return first.mean(1, dtype=FULL) * upsample(last.mean(1, keepdim=True, dtype=FULL), first).squeeze(1)

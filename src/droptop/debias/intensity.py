@@ -26,24 +26,24 @@ class IntensityConfig:
     """Hold the settings of adaptive intensity shifting."""
 
     per: Literal["class", "common"] = "class"
-    """One intensity per class, or one for all."""
+    """One intensity per class, or one that all classes have in common."""
     alpha: float = 0.9
-    """Shift step: kappa is multiplied or divided by it."""
+    """Factor by which kappa is multiplied or divided when it shifts."""
     period: int = 3
-    """Steps that each direction is tried for (p)."""
+    """Steps for which each direction is tried (p)."""
     history: int = 10
-    """Loss reductions per direction before the test (l)."""
+    """Loss reductions of each direction that are collected before they are compared (l)."""
     significance: float = 0.05
     """p-value at or below which a direction counts as better."""
     shift: Literal["eq7", "algorithm2"] = "eq7"
-    """Candidates after a decision: on both sides of the new kappa (Eq. 7), or from it onwards (Algorithm 2), but at
-    gamma, where onwards there is nothing, as in Eq. 7."""
+    """Where the two candidates lie after a decision: on both sides of the new kappa (eq7), or from it onwards
+    (algorithm2; at gamma, beyond which there is nothing, as eq7)."""
     p_counter: Literal["global", "task"] = "global"
-    """Count the steps of a period over the whole stream, or anew in each task."""
+    """Count the steps of a period over the whole stream (global), or anew in each task."""
     probe: int = 0
-    """Memory samples that the loss is measured on; 0 takes the whole memory."""
+    """Memory samples on which the loss is measured; 0 means the whole memory."""
     reference: bool = False
-    """Keep a second model for the increment (the paper's two-model reference; doubles the cost)."""
+    """Keep a second model for the larger candidate, as the paper does; this doubles the cost."""
 
     def __post_init__(self) -> None:
         require(0 < self.alpha < 1, "alpha", "a number between 0 and 1", self.alpha)

@@ -5,6 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from droptop.array_checks import check_mask_parts
+
 # Legend: B samples, HW the cells of the first map.
 
 Rounding = Literal["stochastic", "nearest"]
@@ -40,7 +42,11 @@ def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: 
 
     Returns:
         The mask (B, h, w): 1 where a cell is kept, 0 where it is dropped.
+
+    Raises:
+        BadBatch: If shapes or types are others than these.
     """
+    check_mask_parts(attention_BHW, top_B, total_B, noise_BHW)
     attention, noise = attention_BHW.flatten(1), noise_BHW.flatten(1)
     rank = ranks(attention)
     is_top = rank < top_B[:, None]

@@ -24,9 +24,9 @@ class MixStyleConfig:
     """Hold the settings of MixStyle."""
 
     share: float = 0.5
-    """Share of the samples whose style is mixed with another's."""
+    """Share of the samples whose style is mixed with that of another sample."""
     alpha: float = 0.1
-    """Shape of the Beta distribution of the mixture: small values take nearly all of one style."""
+    """Shape of the Beta distribution that the mixture is drawn from: with small values, nearly all of one style."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, "mixstyle.share", "a share from 0 to 1", self.share)

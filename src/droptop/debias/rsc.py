@@ -24,7 +24,7 @@ class RSCConfig:
     percent: float = 5.0
     """Percent of the first map that is muted."""
     share: float = 1.0
-    """Share of the samples that are challenged."""
+    """Share of the samples that are muted at all."""
 
     def __post_init__(self) -> None:
         require(0 <= self.percent <= 100, "rsc.percent", "a percentage from 0 to 100", self.percent)

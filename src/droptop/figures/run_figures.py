@@ -16,6 +16,7 @@ from droptop.figures.style import STYLE, picture, save
 from droptop.results.series import Lines
 from droptop.runs.folder import RunFolder, read_metrics, read_result
 from droptop.runs.records import read_maps
+from droptop.system.short_names import short_name
 
 
 def draw_run(run: RunFolder, summary: dict[str, Any]) -> dict[int, str]:
@@ -30,17 +31,23 @@ def draw_run(run: RunFolder, summary: dict[str, Any]) -> dict[int, str]:
         except BadRequest as error:
             unread[seed] = str(error)
     with plt.rc_context(STYLE):
-        title = f"{summary['method']}, {summary['debias']}, on {summary['data']}"
-        save(accuracy_after_tasks({summary["debias"]: summary}, title), run.path, "accuracy")
-        save(accuracy_matrices({summary["debias"]: summary}, title), run.path, "matrix")
+        title, debias = title_of(summary), short_name(summary["debias"])
+        save(accuracy_after_tasks({debias: summary}, title), run.path, "accuracy")
+        save(accuracy_matrices({debias: summary}, title), run.path, "matrix")
         for seed, lines in [*metrics.items()][:1]:
             if run.adapts:
                 save(intensities(run, read_result(run.path, seed), lines, title, seed), run.path, "kappa")
             if any("dropped" in line for line in lines):
                 save(shortcut_shares(list(metrics.values()), title), run.path, "shortcut")
         if (maps := read_maps(run.path, run.seeds[0])) is not None:
-            save(attention_maps({summary["debias"]: maps}, title), run.path, "attention")
+            save(attention_maps({debias: maps}, title), run.path, "attention")
     return unread
+
+
+def title_of(summary: dict[str, Any]) -> str:
+    """Return the title of the figures of one arm."""
+    method, debias, data = (short_name(summary[name]) for name in ("method", "debias", "data"))
+    return f"{method}, {debias}, on {data}"
 
 
 def draw_comparison(runs: Sequence[RunFolder], out: Path, comparison: dict[str, Any]) -> None:
@@ -48,7 +55,7 @@ def draw_comparison(runs: Sequence[RunFolder], out: Path, comparison: dict[str, 
     arms = comparison["arms"]
     with plt.rc_context(STYLE):
         first = next(iter(arms.values()))
-        title = f"{first['method']} on {first['data']}"
+        title = f"{short_name(first['method'])} on {short_name(first['data'])}"
         if len(arms) == 2:
             title += f", {' against '.join(arms)}"
         save(arm_effects(comparison, title), out, "effects")
@@ -61,8 +68,8 @@ def draw_comparison(runs: Sequence[RunFolder], out: Path, comparison: dict[str, 
 
 def seed_pictures(run: RunFolder, seed: int, result: dict[str, Any], lines: Lines) -> Iterator[tuple[str, Image.Image]]:
     """Yield the figures of one seed that need its metrics alone, as images by name."""
-    arms = {run.debias: run.summary_of({seed: result})}
-    title = f"{run.method}, {run.debias}, on {run.data}, seed {seed}"
+    arms = {run.name: run.summary_of({seed: result})}
+    title = f"{title_of(arms[run.name])}, seed {seed}"
     with plt.rc_context(STYLE):
         yield "figures/accuracy", picture(accuracy_after_tasks(arms, title))
         yield "figures/matrix", picture(accuracy_matrices(arms, title))

@@ -34,11 +34,12 @@ class ASERConfig(LearnerConfig):
     """Hold the settings of ASER."""
 
     neighbours: int = 3
-    """k of the nearest-neighbour Shapley value."""
+    """Number of neighbours (k) of the nearest-neighbour Shapley value."""
     per_class: float = 1.5
-    """Samples per class, on average, that candidates are valued by."""
+    """Samples per class, on average, by which candidates are valued."""
     sampling: Literal["filled", "published"] = "filled"
-    """Candidates that fill the memory batch, or floor(per_class) per class and no more, as in the authors' code."""
+    """Take as many candidates as fill the memory batch (filled), or floor(per_class) per class and no more, as the
+    authors' code does (published)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,9 +22,9 @@ class DERppConfig(LearnerConfig):
     """Hold the settings of DER++."""
 
     distill_weight: float = 0.2
-    """Weight of the distance from stored logits."""
+    """Weight in the loss of the distance from stored logits."""
     replay_weight: float = 0.5
-    """Weight of the cross-entropy on memory samples."""
+    """Weight in the loss of the cross-entropy on memory samples."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

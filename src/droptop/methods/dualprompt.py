@@ -31,15 +31,15 @@ class DualPromptConfig(PromptConfig):
     general_length: int = 5
     """Prefixes of the general prompt in each of its blocks."""
     general_blocks: int = 2
-    """Blocks that have the general prompt, from the first on."""
+    """Number of blocks that have the general prompt, from the first on."""
     expert_length: int = 20
     """Prefixes of an expert prompt in each of its blocks."""
     expert_blocks: int = 3
-    """Blocks that have expert prompts, after the general ones."""
+    """Number of blocks that have expert prompts, after those with the general one."""
     experts: int = 10
-    """Expert prompts, of which every task takes one."""
+    """Number of expert prompts; every task takes one."""
     pull: float = 1.0
-    """Weight of drawing keys to queries."""
+    """Weight in the loss of the distance between keys and queries."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

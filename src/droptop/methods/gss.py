@@ -28,9 +28,9 @@ class GSSConfig(LearnerConfig):
     """Hold the settings of GSS."""
 
     gradient_batches: int = 10
-    """Memory batches whose gradients represent the memory."""
+    """Number of memory batches whose gradients stand for the whole memory."""
     gradient_batch: int = 10
-    """Samples in each of them."""
+    """Samples in each of these batches."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -30,15 +30,15 @@ class L2PConfig(PromptConfig):
     """Hold the settings of L2P."""
 
     pool: int = 10
-    """Prompts in the pool."""
+    """Number of prompts in the pool."""
     prompt_length: int = 5
     """Prefixes of a prompt in each of its blocks."""
     chosen: int = 5
-    """Prompts that a sample takes."""
+    """Number of prompts that each sample takes."""
     prompt_blocks: int = 5
-    """Blocks that have prompts, from the first on."""
+    """Number of blocks that have prompts, from the first on."""
     pull: float = 0.1
-    """Weight of drawing keys to queries."""
+    """Weight in the loss of the distance between keys and queries."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

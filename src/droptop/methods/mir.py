@@ -24,7 +24,7 @@ class MIRConfig(LearnerConfig):
     """Hold the settings of MIR."""
 
     candidates: int = 50
-    """Memory samples of which those most interfered with are replayed."""
+    """Memory samples among which those that suffer most from the new batch are replayed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

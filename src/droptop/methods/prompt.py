@@ -32,26 +32,27 @@ class PromptConfig(LearnerConfig):
     """Hold the settings of every prompt learner."""
 
     preset: Literal["paper", "as-published", "memory-by-method"] = "paper"
-    """Options together: the paper's; those of the code that it follows besides; or its memory read as 200 with L2P and
-    500 with DualPrompt, where the default is by stream. Other options win over it."""
+    """Several options together: those of the paper (paper), those of the code that it follows (as-published), or the
+    paper's with a memory of 200 for L2P and 500 for DualPrompt on every stream (memory-by-method). Options that you set
+    win over it."""
     lr: float = 0.05
     """Learning rate of Adam."""
     lr_scale: Literal["none", "batch/256"] = "none"
-    """Multiply the learning rate by stream batch / 256, as in the code that the paper took it from, or not."""
+    """Multiply the learning rate by --batch / 256, as the code that the paper took it from does, or not (none)."""
     beta_1: float = 0.9
-    """Adam's decay of the mean gradient."""
+    """Share of the mean gradient that Adam keeps at each step."""
     beta_2: float = 0.999
-    """Adam's decay of the mean squared gradient."""
+    """Share of the mean squared gradient that Adam keeps at each step."""
     renew_optimizer: bool = False
-    """Make Adam anew at each task, without moments and step count."""
+    """Start Adam anew in each task, without what it has gathered."""
     clip: float = 1.0
-    """Largest length of the gradient; longer ones are clipped."""
+    """Largest length of the gradient; a longer one is cut to it."""
     memory: int = 200
-    """Samples the replay memory holds."""
+    """Samples that the replay memory holds."""
     query_image: Literal["plain", "augmented"] = "plain"
-    """Image that the query is computed from: as it arrived, once, or as it is augmented, at every step."""
+    """Image that the query is computed from: plain (as it arrived, once) or augmented (anew at every step)."""
     batch_choice: bool = False
-    """Give all samples of a batch the prompts that most of them choose, also in prediction: test samples then help
+    """Give all samples of a batch the prompts that most of them choose, also when predicting: test samples then help
     each other."""
 
     def __post_init__(self) -> None:

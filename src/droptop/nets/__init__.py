@@ -40,11 +40,11 @@ class NetConfig:
     """Hold the settings of a ResNet."""
 
     net: Literal["resnet18"] = "resnet18"
-    """Backbone."""
+    """Kind of net."""
     width: int = 64
-    """Channels of the first stage (nf)."""
+    """Channels of the first stage."""
     stem: Stem = "3x3"
-    """First layer: kernel / stride, with or without pooling."""
+    """First layer: size of the kernel / stride, with or without pooling."""
 
     def __post_init__(self) -> None:
         require(self.width >= 1, "width", "a number of channels from 1", self.width)

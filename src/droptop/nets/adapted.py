@@ -73,7 +73,7 @@ def adapt(
     logits, drew = _try_out(backbone, shape)
     if not isinstance(logits, Tensor) or logits.shape != (2, classes):
         given = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
-        raise BadRequest(f"model gives {given} a sample, not {classes} logits, one a class of the stream")
+        raise BadRequest(f"model gives {given} per sample, not {classes} logits, one per class of the stream")
     if drew:
         raise BadRequest(
             "model draws at random while it trains (dropout, stochastic depth), which a learner cannot "

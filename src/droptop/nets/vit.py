@@ -31,21 +31,21 @@ class ViTConfig:
     """Hold the settings of a ViT; None takes what the weights have."""
 
     net: Literal["vit"] = "vit"
-    """Backbone."""
+    """Kind of net."""
     patch: int | None = None
     """Pixels per side of a patch; by default that of the weights (8 where they are random)."""
     width: int | None = None
     """Numbers per token; by default that of the weights (64 where they are random)."""
     depth: int | None = None
-    """Blocks; by default those of the weights (6 where they are random)."""
+    """Number of blocks; by default that of the weights (6 where they are random)."""
     heads: int | None = None
     """Attention heads per block; by default width / 64."""
     input_size: int | None = None
     """Pixels per side that images are resized to, and positions resampled for; by default that of the weights (64)."""
     pixel_mean: float = 0.5
-    """Mean by which pixels in [0, 1] are normalised, as in the training of the weights."""
+    """Mean by which pixels in [0, 1] are normalised, as they were when the weights were trained."""
     pixel_std: float = 0.5
-    """Standard deviation by which they are normalised."""
+    """Standard deviation by which pixels are normalised."""
 
     def __post_init__(self) -> None:
         for name in ("patch", "width", "depth", "heads", "input_size"):

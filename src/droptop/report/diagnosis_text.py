@@ -6,6 +6,7 @@ from typing import Any
 from droptop.report.tables import counted, listed, mean_error
 from droptop.results.diagnosis import Accuracy, Diagnosis, Loss
 from droptop.results.statistics import FEWEST, verdict
+from droptop.system.short_names import short_name
 
 
 def diagnosis_lines(diagnosis: Diagnosis, summary: dict[str, Any]) -> list[str]:
@@ -18,7 +19,7 @@ def diagnosis_lines(diagnosis: Diagnosis, summary: dict[str, Any]) -> list[str]:
 
 def called(arm: str, summary: dict[str, Any]) -> str:
     """Return what to call an arm: "plain er" without debiasing, else its method and its own name."""
-    method, debias = summary["method"], summary["debias"]
+    method, debias = short_name(summary["method"]), summary["debias"]
     return f"plain {method}" if arm == debias == "none" else f"{method} ({arm})"
 
 

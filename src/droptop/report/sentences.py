@@ -10,6 +10,7 @@ from typing import Any
 from droptop.options import NO_DEBIAS
 from droptop.report.tables import counted, effect_cells, listed, mean_error
 from droptop.results.statistics import EQUAL, FEWEST, POWER, SIGNIFICANT, Effect, estimate, verdict, within_possible
+from droptop.system.short_names import short_name
 
 VERBS = {"better": "helps", "worse": "hurts"}
 NO_DIFFERENCE = "no significant difference"
@@ -84,14 +85,14 @@ def headline(comparison: dict[str, Any]) -> str:
     words, few = words_of(comparison), len(first["seeds"]) < FEWEST
     arms = contenders(ranked(comparison))
     helping = [arm for arm in arms if "better" in words[arm].values()]
-    best = (helping or arms)[0]
-    said = sentence(best, reference, first["method"], words[best])
+    best, method = (helping or arms)[0], short_name(first["method"])
+    said = sentence(best, reference, method, words[best])
     if len(arms) > 1 and (helping or few):
         said = f"the best of {len(arms)} arms{'' if helping else ' so far'}: {said}"
     elif len(arms) > 1:
-        said = f"none of {len(arms)} arms {verb('better', reference, first['method'])} by a significant difference"
+        said = f"none of {len(arms)} arms {verb('better', reference, method)} by a significant difference"
     rest = f"; no verdict below {FEWEST} seeds" if few else ""
-    return f"On {first['data']}, {said}{rest} ({weight(comparison)})."
+    return f"On {short_name(first['data'])}, {said}{rest} ({weight(comparison)})."
 
 
 def verb(word: str, reference: str, method: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from droptop.results.statistics import CURVES, Effect, estimate
+from droptop.system.short_names import short_name
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 COST = "passes: images forward and backward per image of the stream; forward alone counts a third"
@@ -37,12 +38,13 @@ def effect_cells(effect: Effect) -> list[str]:
 
 def heading(summary: dict[str, Any]) -> str:
     """Return method, stream and number of seeds as text."""
-    return f"{summary['method']} on {summary['data']}, {counted(len(summary['seeds']), 'seed')}"
+    on = f"{short_name(summary['method'])} on {short_name(summary['data'])}"
+    return f"{on}, {counted(len(summary['seeds']), 'seed')}"
 
 
 def run_table(summary: dict[str, Any]) -> Table:
     """Return the table of a run: every figure of every test set."""
-    table = Table("test set", "", summary["debias"], title=f"{heading(summary)} ({LEGEND})")
+    table = Table("test set", "", short_name(summary["debias"]), title=f"{heading(summary)} ({LEGEND})")
     for test, figures in summary["tests"].items():
         for figure, values in figures.items():
             if figure not in CURVES:

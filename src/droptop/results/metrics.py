@@ -13,10 +13,13 @@ its shortcut.
 Where tasks blur, classes are seen before their task: they count in A_i from then on, in a[i][j] only from task j on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import TypedDict
 
 import numpy as np
+
+from droptop.errors import BadRequest
 
 SMALLEST_GROUP = 5  # samples; the accuracy of a smaller group is noise
 
@@ -41,7 +44,16 @@ def _sum(groups: Evaluation) -> tuple[np.ndarray, np.ndarray]:
     return np.sum([t["n"] for t in tallies], axis=0), np.sum([t["correct"] for t in tallies], axis=0)
 
 
-def accuracy(groups: Evaluation, classes: tuple[int, ...] | None = None) -> float:
+def _numbers(classes: Iterable[int], count: int) -> list[int]:
+    """Return numbers of classes as a list; refuse others, which numpy would take for a mask or count from the end."""
+    listed = list(classes) if isinstance(classes, Iterable) else [classes]
+    numbers = [int(each) for each in listed if isinstance(each, Integral) and not isinstance(each, bool)]
+    if len(set(numbers) & set(range(count))) < len(listed) or not isinstance(classes, Iterable):
+        raise BadRequest(f"classes must be numbers from 0 to {count - 1}, each once, not {classes}")
+    return numbers
+
+
+def accuracy(groups: Evaluation, classes: Iterable[int] | None = None) -> float:
     """Return the accuracy in percent.
 
     Args:
@@ -50,9 +62,12 @@ def accuracy(groups: Evaluation, classes: tuple[int, ...] | None = None) -> floa
 
     Returns:
         Percent of the samples that were classified correctly; NaN where there are none.
+
+    Raises:
+        BadRequest: If these are no numbers of classes, each once.
     """
     n, correct = _sum(groups)
-    chosen = slice(None) if classes is None else list(classes)
+    chosen = slice(None) if classes is None else _numbers(classes, len(n))
     return _percent(int(correct[chosen].sum()), int(n[chosen].sum()))
 
 

@@ -1,7 +1,8 @@
 """Build a stream and a learner from names and options."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Unpack
 
 from torch import nn
 
@@ -12,6 +13,7 @@ from droptop.nets.map_layout import MapLayout
 from droptop.options import ending_in, flatten
 from droptop.runs.config import Config, configure, resolve
 from droptop.streams import Stream, StreamConfig, StreamKind, find
+from droptop.typed_options import LearnerOptions, StreamOptions
 from droptop.types import Spec
 
 
@@ -61,7 +63,7 @@ def check_last_batches(learner: Learner, stream: Stream) -> None:
             ) from None
 
 
-def make_stream(data: str, seed: int = 0, **options: Any) -> Stream:
+def make_stream(data: str, seed: int = 0, **options: Unpack[StreamOptions]) -> Stream:
     """Return a stream by name: `make_stream("fashion-sticker", seed=1, correlation=0.9)`.
 
     Args:
@@ -94,7 +96,7 @@ def make_learner(
     last: str | None = None,
     grid: tuple[int, int] | None = None,
     channels_last: bool | None = None,
-    **options: Any,
+    **options: Unpack[LearnerOptions],
 ) -> Learner:
     """Return a learner by name: `make_learner("er", stream, debias="none", lr=0.1)`.
 
@@ -132,7 +134,7 @@ def make_learner(
     return build_learner(config, stream, seed, backbone)
 
 
-def check_model_options(config: Config, options: dict[str, Any]) -> None:
+def check_model_options(config: Config, options: Iterable[str]) -> None:
     """Raise BadRequest if a user's own model goes with neither the method nor one of the options set."""
     if isinstance(config.net, nets.ViTConfig):
         raise BadRequest(f"--method {config.options.method} takes a ViT by --weights, not a model")

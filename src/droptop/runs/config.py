@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
@@ -24,6 +24,7 @@ from droptop.options import WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten
 from droptop.recipes import recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import user_files
+from droptop.typed_options import Options
 
 PLACES = ("data", "method", "debias", "root", "weights")  # options that may name a file or folder
 
@@ -33,47 +34,50 @@ class RunOptions:
     """Hold the options that every stream and method share: what is run, where and how often."""
 
     data: str = "fashion-sticker"
-    """Name of the stream."""
+    """Stream to learn from."""
     method: str = "er"
-    """Name of the learner, or a Python file that defines one."""
+    """Method to learn by, or a Python file of yours that defines one."""
     debias: str = "droptop"
-    """Debiasing: none, a name, a Python file that defines a debiaser, or several joined by + (droptop+mixstyle); to
-    compare, also several of these separated by commas, an arm each."""
+    """What to debias with: none, a name, a Python file of yours that defines a debiaser, or several joined by +
+    (droptop+mixstyle). `compare` also takes several separated by commas, an arm for each."""
     seeds: int = 5
-    """Number of seeds."""
+    """Number of seeds, which are a training each."""
     first_seed: int = 0
-    """The first seed; the others follow it."""
+    """The first seed; the others are the numbers after it."""
     root: Path | None = None
-    """Folder with the data sets that are not built in."""
+    """Folder of the data sets that are not built in; by default the one that DROPTOP_DATA names, else ./data."""
     weights: str | None = None
-    """Initial weights of the net: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT)."""
+    """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT). By
+    default a ResNet starts at random; methods on a ViT must be told."""
     device: str = "cpu"
-    """Device to train on: cpu or cuda."""
+    """Device to train on."""
     precision: Precision = "tf32"
-    """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits as torch does for convolutions;
+    """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits, as torch does for convolutions;
     on a CPU, fp32), or bf16 (autocast)."""
     graphs: bool = True
-    """Capture steps as CUDA graphs on a GPU."""
+    """On a GPU, capture steps as CUDA graphs, which is faster."""
     compile: bool = False
     """Compile the net: the start takes half a minute longer, every step is faster."""
     parallel: int | None = None
-    """Most seeds to train at once on a GPU; by default as many as are useful and fit in its memory."""
+    """Number of seeds that train at once on a GPU, at most; by default as many as are useful and fit in its memory."""
     deterministic: bool = False
     """Give the same bytes every time on a GPU, at some cost in speed."""
     threads: int = 1
-    """Threads per process; another number gives other bits, so it belongs to a run's identity."""
+    """Threads per process. Another number changes the last bits of the results, so it is part of what a run is."""
     limit: int | None = None
-    """Most samples per task, for a quick trial."""
+    """Training samples per task, at most; by default all."""
     eval_every: int | None = None
-    """Steps between evaluations, besides those after each task; gives A_auc, the anytime accuracy."""
+    """Steps between evaluations, besides those after each task; gives A_auc, the accuracy at any time. By default there
+    are none between."""
     checkpoint_seconds: float = 5.0
-    """Least seconds between checkpoints; more where writing one takes long."""
+    """Seconds between checkpoints, at least; more where writing one takes long."""
     maps: int = 64
-    """Number of test images whose attention the first seed records, twice per task; 0 records none."""
+    """Number of test images whose attention is recorded, twice per task; 0 records none."""
     maps_seeds: int = 1
-    """Number of seeds that record attention."""
+    """Number of seeds that record attention, from the first on."""
     log: str | None = None
-    """Trackers of every seed, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS."""
+    """Trackers that every seed reports to, separated by commas: csv, tensorboard, wandb, or your own as MODULE:CLASS;
+    by default none."""
 
     def __post_init__(self) -> None:
         require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
@@ -104,11 +108,6 @@ class RunOptions:
     def files_are_there(self) -> bool:
         """Return whether all of these files exist."""
         return all(user_files.is_there(name) for names in self.user_files().values() for name in names)
-
-    @property
-    def method_name(self) -> str:
-        """Return the method as people are told of it: of a file, its name without its folder."""
-        return Path(self.method).name
 
     def check_machine(self) -> None:
         """Raise BadRequest if this machine lacks a user's file, the GPU, the weights or the root folder.
@@ -200,8 +199,10 @@ def absolute(name: str, value: str) -> str:
         return "+".join(map(user_files.absolute, value.split("+")))
     if name == "weights" and (value == RANDOM or value.startswith(HUB)):
         return value
-    kind = "folder:" if name == "data" else ""
-    return kind + str(Path(value.removeprefix(kind)).expanduser().absolute()) if value.startswith(kind) else value
+    if name == "data":
+        kind, _, path = value.partition(":")
+        return f"{kind}:{Path(path).expanduser().absolute()}" if kind in ("folder", "csv") and path else value
+    return str(Path(value).expanduser().absolute())
 
 
 def settings_of(members: dict[str, Any]) -> Any:
@@ -239,7 +240,7 @@ def configure(
     method: str = "er",
     debias: str = "droptop",
     stream_kind: StreamKind | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Config:
     """Return a configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`.
 
@@ -257,7 +258,7 @@ def configure(
         BadRequest: If a name, an option or a value is not known or does not fit.
     """
     base = defaults(data, method, debias, stream_kind)
-    config = override(base, options)
+    config = override(base, dict(options))
     config.check_kappa_0(base)
     return config
 

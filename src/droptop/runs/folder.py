@@ -35,6 +35,7 @@ from typing import Any, Literal
 from droptop import __version__
 from droptop.errors import BadRequest, typed
 from droptop.options import BESIDE, NO_DEBIAS, YOUNGER
+from droptop.system.short_names import short_name
 from droptop.system.toml_files import leaves, read_tables
 
 Command = Literal["run", "compare"]
@@ -52,7 +53,7 @@ class RunFolder:
     @property
     def name(self) -> str:
         """Return what people call it: the name of the arm or, of a run, of its debiasing."""
-        return self.arm or self.debias
+        return self.arm or short_name(self.debias)
 
     @property
     def data(self) -> str:

@@ -18,7 +18,7 @@ from droptop.errors import BadRequest, require
 from droptop.options import NO_DEBIAS
 from droptop.runs.config import Config, RunOptions, defaults, has, override, resolve
 from droptop.runs.folder import Command
-from droptop.streams import StreamKind
+from droptop.streams import StreamConfig, StreamKind
 from droptop.system import user_files
 from droptop.system.toml_files import toml_text
 
@@ -37,6 +37,11 @@ class Plan:
     def options(self) -> RunOptions:
         """Return the options of the last arm; those that `SHARED` names are the same in all."""
         return list(self.arms.values())[-1].options
+
+    @property
+    def stream(self) -> StreamConfig:
+        """Return the options of the last arm's stream."""
+        return list(self.arms.values())[-1].stream
 
     @property
     def seeds(self) -> range:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from droptop import trackers
-from droptop.data.folder import files_of
+from droptop.data.columns import Columns
 from droptop.debias.debiaser import NoSettings
 from droptop.errors import BadRequest, typed
 from droptop.learner import LearnerConfig
@@ -23,11 +23,12 @@ from droptop.runs.config import Config, RunOptions, defaults, override, settings
 from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.plan import Plan
+from droptop.streams import find
 from droptop.system import locks, user_files
 from droptop.system.files import write_json
 
 Settings = TypeVar("Settings", NetConfig, ViTConfig, LearnerConfig, NoSettings)
-FileHash = Callable[[str, str | None], str | None]  # the name of an option and its value -> SHA-256
+FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
@@ -156,13 +157,16 @@ def finished(plan: Plan, out: Path) -> bool:
     return all(is_done(run, seed) for run in plan.folders(out) for seed in plan.seeds)
 
 
-def file_hash(option: str, value: str | None) -> str | None:
+def file_hash(option: str, value: str | None, columns: Columns = Columns()) -> str | None:
     """Return the SHA-256 of the file that an option names, or of all its files; None where it names none.
 
-    Hashing many images takes long: a caller with many runs caches the answer.
+    Where data is a table, `columns` says what is taken of it. Hashing many images takes long: a caller with many runs
+    caches the answer.
     """
-    if option in ("weights", "data"):
-        return describe(value) if option == "weights" else files_of(str(value))
+    if option == "weights":
+        return describe(value)
+    if option == "data":
+        return find(str(value)).data.version(columns)
     return user_files.sha256(*str(value).split("+" if option == "debias" else None))
 
 
@@ -183,7 +187,8 @@ def record_environment(
     `note`. Raise BadRequest if the options, the weights, the method's file or the images are not those it began with.
     """
     path, options = run / "environment.json", asked.options
-    files = {option: hashed(option, getattr(options, option)) for option in HASHED}
+    columns = getattr(asked.stream, "columns", Columns())
+    files = {option: hashed(option, getattr(options, option), columns) for option in HASHED}
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
         write_json(path, now)

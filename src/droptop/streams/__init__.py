@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from droptop.data import cifar as cifar_files
+from droptop.data import csv_images
 from droptop.data import fashion as fashion_images
 from droptop.data import folder as user_folder
 from droptop.data import imagenet9 as imagenet9_files
 from droptop.data import mnist as mnist_files
+from droptop.data.columns import Columns
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest, meant
-from droptop.streams import cifar, fashion, folder, imagenet9, mnist
+from droptop.streams import cifar, csv_file, fashion, folder, imagenet9, mnist
 from droptop.streams.colours import ColourConfig
 from droptop.streams.shortcuts import ShortcutConfig
 from droptop.streams.stream import Stream, StreamConfig
@@ -43,6 +45,9 @@ class Data:
     where: Callable[[Path | None], str]  # from the root to the place of the images; reads none of them
     check: Callable[[Path | None, FileProgress], str]  # reads every file and returns a summary
     package: str | None = None  # the name that `droptop data download` takes
+    version: Callable[[Columns], str | None] = lambda columns: (
+        None
+    )  # a hash by which a run knows images that may change
 
 
 BUILT_IN = Data(lambda root: "built in", fashion_images.check)
@@ -99,8 +104,21 @@ def _tiny_imagenet9(variant: str) -> StreamKind:
 
 
 def _folder(path: str) -> StreamKind:
-    data = Data(lambda root: user_folder.where(path), lambda root, progress: user_folder.check(path, progress))
+    data = Data(
+        lambda root: user_folder.where(path),
+        lambda root, progress: user_folder.check(path, progress),
+        version=lambda columns: user_folder.version(path),
+    )
     return StreamKind(partial(folder.folder, path), folder.FolderConfig, folder.PRESET, "your own images", data)
+
+
+def _csv(path: str) -> StreamKind:
+    data = Data(
+        lambda root: csv_images.where(path),
+        lambda root, progress: csv_images.check(path, progress),
+        version=partial(csv_images.version, path),
+    )
+    return StreamKind(partial(csv_file.csv_file, path), csv_file.CsvConfig, folder.PRESET, "images in a list", data)
 
 
 STREAMS: dict[str, StreamKind] = {
@@ -126,12 +144,14 @@ STREAMS: dict[str, StreamKind] = {
         "the garment's colour tells the class",
         border=fashion_images.PADDING,
     ),
-    "split-cifar10": StreamKind(cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes a task", CIFAR10),
+    "split-cifar10": StreamKind(
+        cifar.split_cifar10, StreamConfig, cifar.PRESET, "CIFAR-10, 2 classes per task", CIFAR10
+    ),
     "split-cifar100": StreamKind(
-        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes a task", CIFAR100
+        cifar.split_cifar100, StreamConfig, cifar.PRESET_100, "CIFAR-100, 20 classes per task", CIFAR100
     ),
     "split-mnist": StreamKind(
-        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits a task", MNIST, mnist_files.PADDING
+        mnist.split_mnist, StreamConfig, mnist.PRESET, "MNIST, 2 digits per task", MNIST, mnist_files.PADDING
     ),
     "biased-mnist": StreamKind(
         mnist.biased_mnist,
@@ -148,6 +168,7 @@ STREAMS: dict[str, StreamKind] = {
 # Streams whose names continue after a colon, such as `folder:PATH`.
 FAMILIES: dict[str, Family] = {
     "folder": Family("PATH", "your own images, PATH/train/CLASS/*.jpg and, if there are any, PATH/test", _folder),
+    "csv": Family("FILE", "your own images, listed in a table of paths and labels", _csv),
     "split-imagenet9": Family("VARIANT", "trains on one of its variants, such as only_fg", _imagenet9),
     "split-tiny-imagenet9": Family("VARIANT", "trains on one of its variants", _tiny_imagenet9),
 }

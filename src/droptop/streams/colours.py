@@ -25,9 +25,9 @@ class ColourConfig(ShortcutConfig):
     """Hold the options of a stream whose colour tells the class."""
 
     correlation: float = 0.99
-    """Share of training images that have the colour of their class."""
+    """Share of the training images that have the colour of their class."""
     colours: str = "red,green,blue,yellow,magenta,cyan,orange,blueviolet,pink,sienna"
-    """The colours of classes 0 to 9, by name or as #rrggbb; classes may share one, as in red,green,green,green,..."""
+    """Colours of classes 0 to 9, by name or as #rrggbb; classes may share one, as in red,green,green,green,..."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -38,7 +38,7 @@ class StickerConfig(ShortcutConfig):
     sticker_size: int = 5
     """Pixels per side of the sticker."""
     garment_brightness: float = 0.5
-    """Brightness of the garments, where the sticker has 1: the dimmer they are, the more it stands out."""
+    """Brightness of the garments, where the sticker has 1: the dimmer the garments, the more the sticker stands out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

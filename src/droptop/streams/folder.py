@@ -28,7 +28,8 @@ class ImageConfig(StreamConfig):
     image_size: int = 64
     """Pixels per side: images are scaled until their shorter side fits, then cropped to their centre."""
     in_memory_mb: int = 1024
-    """MiB of decoded images to hold in memory, training images first; the others are read from the disk."""
+    """MiB of decoded images to hold in the machine's memory, training images first; the others are read from the
+    disk."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,14 +47,15 @@ class FolderConfig(ImageConfig):
     """Hold the options of `folder:PATH`."""
 
     tasks: int = 0
-    """Tasks the classes are split into, evenly; 0 for two classes per task."""
+    """Number of tasks the classes are split into, evenly; 0: two classes per task."""
 
 
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     """Return the stream of a folder's images."""
     spec, images, tests = read_once((path, config.image_size, config.in_memory_mb), lambda: sources(path, config))
     cue = BACKGROUND_TELLS | {test: place == 0 for place, test in enumerate(tests) if test not in VARIANTS}
-    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit, cue)
+    known = {test: has for test, has in cue.items() if test in tests}
+    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit, known)
 
 
 def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, Source]]:

@@ -19,7 +19,7 @@ class TinyImageNet9Config(ImageConfig):
     """Hold the options of `split-tiny-imagenet9`."""
 
     tasks: int = 4
-    """Tasks the classes are split into, evenly."""
+    """Number of tasks the classes are split into, evenly."""
 
 
 @dataclass(frozen=True)
@@ -48,4 +48,5 @@ def split_imagenet9(
     images, tests = read_once((name, root, size, config.in_memory_mb), sources)
     spec = Spec((3, size, size), tuple(folder[3:] for folder in TAUGHT), mean=MEAN, std=STD)
     cue = {variant: True} | (BACKGROUND_TELLS if BACKGROUND_TELLS.get(variant) else {})
-    return Stream(name, spec, images, tests, config, seed, limit, cue)
+    known = {test: has for test, has in cue.items() if test in tests}
+    return Stream(name, spec, images, tests, config, seed, limit, known)

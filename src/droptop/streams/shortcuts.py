@@ -21,7 +21,7 @@ class ShortcutConfig(StreamConfig):
     """Hold the options of a stream with a painted shortcut."""
 
     correlation: float = 0.95
-    """Share of training images whose shortcut points to their class."""
+    """Share of the training images whose shortcut points to their class."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
 from droptop.streams.prefetch import prefetch
-from droptop.types import Batch, Position, Samples, Source, Spec, Subset
+from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, read
 
 HELD_OUT = "held-out"  # the test set of training images that are kept back
 
@@ -27,26 +27,30 @@ class StreamConfig:
     """Hold the options that every stream has."""
 
     tasks: int = 5
-    """Tasks the classes are split into, evenly; 0: two classes per task, the last may have one."""
+    """Number of tasks the classes are split into, evenly; 0: two classes per task (the last may have one)."""
     class_order: str = "natural"
-    """Order in which classes arrive: natural, random (by the seed), or all of them by label or name (3,1,0,2)."""
+    """Order in which the classes arrive: natural, random (by the seed), or all of them by label or name, such as
+    3,1,0,2."""
     split: str | None = None
-    """Classes of each task by label or name (0,1/2,3), instead of tasks and class order; other classes are left out."""
+    """Classes of each task by label or name, such as 0,1/2,3; classes that are not named are left out. By default
+    --tasks and --class-order decide."""
     imbalance: float = 1.0
-    """Samples of the most frequent training class over the least; exponential in between, order by the seed."""
+    """How many times as many training samples the most frequent class has as the rarest; exponential in between, in an
+    order drawn by the seed."""
     label_noise: float = 0.0
     """Percent of each task's training labels that are wrong: another class of the task, at random."""
     blurry: float = 0.0
-    """Percent of each task's samples that swap places with samples of other tasks, as in i-Blurry."""
+    """Percent of each task's samples that change places with samples of other tasks, as in i-Blurry."""
     hold_out: float = 0.0
-    """Percent of each class's training images kept back and tested on instead of the test sets, to tune options."""
+    """Percent of each class's training images that are kept back and tested on instead of the test sets, so that
+    options can be tuned."""
     batch: int = 32
-    """Samples per step."""
+    """Stream samples per step."""
     drop_last: bool = True
     """Leave out a task's last batch where it is not full."""
 
     def __post_init__(self) -> None:
-        require(self.tasks >= 0, "tasks", "a number of tasks from 1, or 0 for two classes a task", self.tasks)
+        require(self.tasks >= 0, "tasks", "a number of tasks from 1, or 0 for two classes per task", self.tasks)
         require(1 <= self.imbalance < float("inf"), "imbalance", "a ratio from 1", self.imbalance)
         require(0 <= self.label_noise <= 100, "label_noise", "a percentage from 0 to 100", self.label_noise)
         require(0 <= self.blurry <= 100, "blurry", "a percentage from 0 to 100", self.blurry)
@@ -69,7 +73,8 @@ class Stream:
             (False); by default the first one has it, and all others lack it.
 
     Raises:
-        BadRequest: Labels lie outside the classes, a task has no full batch, or a test set has no sample of a task.
+        BadRequest: Images or labels do not fit the spec, a task has no full batch, or a test set has no sample of a
+            task.
     """
 
     def __init__(
@@ -83,22 +88,26 @@ class Stream:
         limit: int | None = None,
         cue: Mapping[str, bool] | None = None,
     ) -> None:
+        if not isinstance(spec, Spec):
+            raise BadRequest(f"a stream takes a droptop.Spec of its images, not a {type(spec).__name__}")
+        if not isinstance(tests, Mapping):
+            raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
+        check_source(spec, train, f"training images of {name}")
+        for test, source in tests.items():
+            check_source(spec, source, f"test set {test} of {name}")
+        if cue is not None and not (isinstance(cue, Mapping) and cue.keys() <= tests.keys()):
+            raise BadRequest(
+                f"cue says of test sets by name whether they have it, such as {{{next(iter(tests))!r}: True}}"
+            )
         self.held = held_out(train.y, config.hold_out)
         if config.hold_out:
             rows = self.held.nonzero()[:, 0]
             tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
-        by_default = {test: place == 0 for place, test in enumerate(tests)}
         self.cue = (
-            by_default if cue is None or config.hold_out else {test: has for test, has in cue.items() if test in tests}
+            {test: place == 0 for place, test in enumerate(tests)} if cue is None or config.hold_out else dict(cue)
         )
-        for part, source in (("training images", train), *((f"test set {test}", part) for test, part in tests.items())):
-            if len(source.y) and not 0 <= int(source.y.min()) <= int(source.y.max()) < len(spec.classes):
-                raise BadRequest(
-                    f"labels of {name}, {part}, must lie in 0 to {len(spec.classes) - 1}, not "
-                    f"{int(source.y.min())} to {int(source.y.max())}"
-                )
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
@@ -161,7 +170,7 @@ class Stream:
         """
         size = self.config.batch
         rows = self.order[position.task][position.batch * size : (position.batch + 1) * size]
-        samples = self.train[rows]
+        samples = read(self.train, rows)
         return Batch(samples.x, self.labels[rows], position.task, samples.shortcut)
 
     def batches(self, start: Position = Position()) -> Iterator[Batch]:

@@ -11,6 +11,7 @@ from droptop.errors import BadRequest
 from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, ending_in
 from droptop.recipes import recipe_of
 from droptop.results.statistics import estimate, holm, paired_effect
+from droptop.system.short_names import short_names
 
 FIGURES = ("A_avg", "A_last", "F_last")
 Value = dict[str, Any]  # one figure of a cell, with the cell's options
@@ -75,6 +76,12 @@ def grouped_rows(
         for row, corrected in zip(family, holm([row["p"] for row in family])):
             row["p_holm"] = corrected
     return rows
+
+
+def with_short_names(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> list[dict[str, Any]]:
+    """Return rows with the paths in the columns they are grouped by shortened, as far as these still differ."""
+    short = {name: short_names(row[name] for row in rows if isinstance(row[name], str)) for name in by}
+    return [row | {name: short[name].get(row[name], row[name]) for name in by} for row in rows]
 
 
 def by_seed(values: Iterable[tuple[int, float]]) -> np.ndarray:

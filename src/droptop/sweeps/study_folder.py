@@ -22,6 +22,7 @@ from droptop.options import WITHOUT_EFFECT
 from droptop.runs.folder import RunFolder, read_request, seed_folder, whole_result
 from droptop.system.files import write_json
 from droptop.system.locks import is_locked
+from droptop.system.short_names import short_names
 
 HELD, HOLDER = ".sweep", ".sweep.json"  # the lock of the sweep that is at work; which process and host that is
 Status = Literal["done", "waiting", "failed"]
@@ -103,8 +104,12 @@ class StudyFolder:
     def names(self) -> dict[str, str]:
         """Return a name per run folder: stream, method, debiasing, and what varies among runs alike in these."""
         alike: dict[str, dict[str, dict[str, str]]] = {}  # options by run folder, by stream, method and debiasing
+        short = {
+            path: short_names(str(run.options[path]) for run in self.runs.values())
+            for path in ("data", "method", "debias")
+        }
         for folder, run in self.runs.items():
-            name = " ".join(str(run.options[path]) for path in ("data", "method", "debias"))
+            name = " ".join(of_path[str(run.options[path])] for path, of_path in short.items())
             options = {path: json.dumps(value) for path, value in run.options.items() if path not in WITHOUT_EFFECT}
             alike.setdefault(name, {})[folder] = options
         names = {}

@@ -18,7 +18,7 @@ from droptop.rng import generator
 from droptop.runs.records import IMAGES
 from droptop.streams import Stream
 from droptop.training.record_files import forget_others, write_moment, write_record
-from droptop.types import Samples, Source
+from droptop.types import Samples, Source, read
 
 SHOWN = 8  # images that are kept; of the others, only labels and maps are
 
@@ -30,7 +30,7 @@ class AttentionRecorder:
         self.folder, self.classes, self.seed = folder, stream.spec.classes, stream.seed
         test = next(iter(stream.tests.values()))
         arrival = [label for task in stream.tasks for label in task]
-        self.samples = test[in_turn(test, arrival, count)]
+        self.samples = read(test, in_turn(test, arrival, count))
         self.images_recorded = False
 
     def record(self, learner: Learner, step: int, task: int) -> None:

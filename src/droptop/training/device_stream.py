@@ -1,7 +1,6 @@
 """Move a stream to the device it is learned on: images in memory move as a whole, images on a disk stay there."""
 
 import copy
-import dataclasses
 
 import torch
 from torch import Tensor
@@ -30,9 +29,7 @@ def _moved(source: Source, device: torch.device) -> Source:
     """Return samples with all columns on a device; a source on a disk as it is."""
     if not isinstance(source, Samples):
         return source
-    columns = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
-    moved = {name: _copied(column, device) for name, column in columns.items() if column is not None}
-    return dataclasses.replace(source, **moved)
+    return source.with_columns({name: _copied(column, device) for name, column in source.columns.items()})
 
 
 def _copied(tensor: Tensor, device: torch.device) -> Tensor:

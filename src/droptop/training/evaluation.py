@@ -6,10 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.results.metrics import Evaluation, Tally
-from droptop.types import Source
+from droptop.types import Source, check_source, read
 
 CHUNK = {"cpu": 250, "cuda": 1000}  # samples per forward pass, if they are small
 SMALL = 64 * 64  # pixels
@@ -41,19 +40,10 @@ def evaluate(learner: Learner, test: Source) -> Evaluation:
         class), the number of samples and of right predictions per class. `droptop.accuracy` makes a percentage of it.
 
     Raises:
-        BadRequest: If the test set has no labels, or labels that the learner does not have.
+        BadRequest: If the test set has no labels, or labels or images that do not fit the learner.
     """
-    check_test(learner, test)
+    check_source(learner.spec, test, "a test set")
     return count_correct(predict_test(learner, test), len(learner.spec.classes))
-
-
-def check_test(learner: Learner, test: Source, name: str = "a test set") -> None:
-    """Raise BadRequest if a test set has no labels, or labels that the learner does not have."""
-    if not isinstance(getattr(test, "y", None), Tensor):
-        raise BadRequest(f"{name} must be Samples of images and labels, not a {type(test).__name__}")
-    last = len(learner.spec.classes) - 1
-    if len(test) and not 0 <= test.y.min() <= test.y.max() <= last:
-        raise BadRequest(f"{name} must have labels from 0 to {last}, not {test.y.min()} to {test.y.max()}")
 
 
 def predict_classes(learner: Learner, x: Tensor) -> Tensor:
@@ -71,7 +61,8 @@ def predict_test(learner: Learner, test: Source, predict: Callable[[Tensor], Ten
     rows = learner.seen[test.y.to(device)].nonzero()[:, 0].to(test.y.device)
     predicted, follows = [torch.zeros(0, dtype=torch.int64, device=device)], []
     for part in rows.split(size) if len(rows) else ():
-        samples = test[part]
+        samples = read(test, part)
+        learner.check_images(samples.x)  # where it is: on a GPU nobody looks at its values
         x = samples.x.to(device)
         if fills and len(part) < size:
             x = torch.cat([x, x[-1:].expand(size - len(part), *x.shape[1:])])

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from droptop.runs.config import Config
+from droptop.system.short_names import short_name
 
 if TYPE_CHECKING:
     from droptop.training.seed_run import SeedRun
@@ -33,7 +34,7 @@ class Job:
 
     def __post_init__(self) -> None:
         if not self.name:
-            object.__setattr__(self, "name", f"{self.config.options.debias} seed {self.seed}")
+            object.__setattr__(self, "name", f"{short_name(self.config.options.debias)} seed {self.seed}")
 
 
 class Observer:

@@ -18,6 +18,7 @@ from droptop.runs.spec_file import write_spec
 from droptop.streams import Stream
 from droptop.system.files import write_json
 from droptop.system.locks import folder_lock
+from droptop.system.short_names import short_name
 from droptop.training.attention_recorder import AttentionRecorder
 from droptop.training.device_stream import on_device
 from droptop.training.evaluation import confusion, count_correct, predict_test
@@ -88,7 +89,7 @@ class SeedRun:
         self.config, self.run, self.seed = config, run, seed
         self.report, self.stop, self.warn = report, stop, warn
         self.folder = seed_folder(run, seed)
-        self.name = name or f"{config.options.debias} seed {seed}"
+        self.name = name or f"{short_name(config.options.debias)} seed {seed}"
         self.checkpoints = SeedCheckpoints(config, run, seed, warn)
         self.seeds_in_process = 1  # this one included
 

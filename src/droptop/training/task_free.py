@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
+from torch import Tensor
+
 from droptop.errors import BadBatch, BadRequest, Diverged, meant, require
 from droptop.learner import Learner
 from droptop.results.metrics import Evaluation, accuracy, anytime_accuracy
-from droptop.training.evaluation import check_test, evaluate
-from droptop.types import Source
+from droptop.training.evaluation import evaluate
+from droptop.types import Source, check_source
 
 
 @dataclass
@@ -99,7 +101,7 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
     if not isinstance(tests, Mapping):
         raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
     for name, test in tests.items():
-        check_test(learner, test, f"test set {name}")
+        check_source(learner.spec, test, f"test set {name}")
         if len(test) == 0:
             raise BadRequest(f"test set {name} must hold samples")
     history, samples = History(), 0
@@ -121,5 +123,8 @@ def learn(learner: Learner, batches: Iterable[Any], tests: Mapping[str, Source],
 
 
 def task_of(batch: Sequence[Any]) -> int:
-    """Return the task of a batch: its third part, if that is an integer; else 0, the one task of all batches."""
-    return int(batch[2]) if len(batch) > 2 and isinstance(batch[2], Integral) else 0
+    """Return the task of a batch: its third part, if that is one integer; else 0, the one task of all batches."""
+    task = batch[2] if len(batch) > 2 else 0
+    if isinstance(task, Tensor) and task.dim() == 0:
+        task = task.item()
+    return int(task) if isinstance(task, Integral) and not isinstance(task, bool) else 0

@@ -11,6 +11,7 @@ from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.diagnosis import diagnose, diagnosed
 from droptop.results.statistics import CURVES, FEWEST, compare, verdict
+from droptop.system.short_names import short_name
 
 MOST_ACROSS = 4  # panels side by side
 FIGURES_NOTE = "Percent, mean ± standard error over seeds; for F_last, forgetting, lower is better."
@@ -21,7 +22,7 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     summary = arm.run.summary(done)
     means = [f"{tables.mean_error(figures['A_avg'])}% on {test}" for test, figures in summary["tests"].items()]
     debias = f" with {arm.name}" if arm.name != "none" else ""
-    page.headline = f"{summary['method']}{debias} reaches an average accuracy of {tables.listed(means)}."
+    page.headline = f"{short_name(summary['method'])}{debias} reaches an average accuracy of {tables.listed(means)}."
     found = diagnose(arm.name, summary)
     page.diagnosis = diagnosis_lines(found, summary)
     if not page.progress:

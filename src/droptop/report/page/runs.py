@@ -8,6 +8,7 @@ from droptop.report.page.arms import Arm, read_arm
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Page
 from droptop.runs.folder import Request, read_costs
+from droptop.system.short_names import short_name
 
 PARTS = (
     sections.accuracy,
@@ -25,11 +26,12 @@ def page_of_runs(request: Request, again: str, config_text: str, environment: di
     arms = [read_arm(arm) for arm in request.arms]
     run = arms[-1].run
     kind = "run" if request.command == "run" else "comparison"
-    page = Page(kind, f"{run.method} on {run.data}", "", [], again, config_text, environment)
+    on = f"{short_name(run.method)} on {short_name(run.data)}"
+    page = Page(kind, on, "", [], again, config_text, environment)
     page.progress = progress(arms)
     done = [seed for seed in run.seeds if all(seed in arm.done for arm in arms)]
     if not done:
-        page.headline = f"{run.method} on {run.data} has not come to a result yet."
+        page.headline = f"{on} has not come to a result yet."
     elif request.command == "run":
         describe_run(page, arms[0], done)
     else:

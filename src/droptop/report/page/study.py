@@ -10,8 +10,9 @@ from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import FEWEST, verdict
 from droptop.runs.records import read_maps
-from droptop.sweeps.results import FIGURES, Plain, also_varied, grouped_rows
+from droptop.sweeps.results import FIGURES, Plain, also_varied, grouped_rows, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
+from droptop.system.short_names import short_name
 
 BY = ("data", "method", "debias")
 MOST_ROWS = 1500  # of the table
@@ -31,7 +32,7 @@ def page_of_study(study: Path, again: str, config_text: str, environment: dict[s
     if not values:
         page.headline = "This study has not come to a result yet."
         return page
-    rows = grouped_rows(values, BY, FIGURES)
+    rows = with_short_names(grouped_rows(values, BY, FIGURES), BY)
     if varied := also_varied(values, BY):
         page.notes.insert(0, f"{tables.averaged_over(varied)} here; `droptop results --by` tells them apart.")
     describe(page, [row for row in rows if row["figure"] == "A_avg"])
@@ -61,12 +62,14 @@ def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[s
             pairs.setdefault((twin["run"], value["run"]), value)
     for runs, value in pairs.items():
         pair = [read_maps(study / "runs" / run, value["seed"]) for run in runs]
-        maps = {arm: recorded for arm, recorded in zip(("none", value["debias"]), pair) if recorded is not None}
+        maps = {
+            arm: recorded for arm, recorded in zip(("none", short_name(value["debias"])), pair) if recorded is not None
+        }
         if len(maps) == 2:
             if len(pairs) > 1:
                 notes.append(
-                    f"Where the model looks is shown for {value['method']} on {value['data']}; reports of "
-                    "the study's runs show others."
+                    f"Where the model looks is shown for {short_name(value['method'])} on "
+                    f"{short_name(value['data'])}; reports of the study's runs show others."
                 )
             return attention_data(maps, notes)
     return None

@@ -1,0 +1,64 @@
+"""Images that a CSV file lists as a stream, `csv:FILE`. `data/csv_images.py` says what the file holds."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from droptop.data.columns import Columns
+from droptop.data.csv_images import read_listed
+from droptop.data.image_cache import load_images, read_once
+from droptop.data.scenes import plain
+from droptop.streams.folder import MEAN, STD, FolderConfig
+from droptop.streams.stream import Stream
+from droptop.types import Source, Spec
+
+
+@dataclass(frozen=True)
+class TableConfig(FolderConfig):
+    """Hold the options of a stream whose images are the rows of a table."""
+
+    image_column: str | None = None
+    """Column of the images; by default one with a usual name, such as path or image."""
+    label_column: str | None = None
+    """Column of the labels, which are numbers or texts; by default label, class, target or y."""
+    train_split: str | None = None
+    """Split to train on; by default train."""
+    test_splits: str | None = None
+    """Splits to test on, separated by commas; by default test, else val, and those whose names begin with test-."""
+
+    @property
+    def columns(self) -> Columns:
+        """Return which columns and splits to take."""
+        return Columns(self.image_column, self.label_column, None, self.train_split, self.test_splits)
+
+
+@dataclass(frozen=True)
+class CsvConfig(TableConfig):
+    """Hold the options of `csv:FILE`."""
+
+    split_column: str | None = None
+    """Column that says which rows are for training and which for testing; by default split, partition or set."""
+    image_folder: str | None = None
+    """Folder that paths are relative to, as seen from that of the file; by default that folder."""
+
+    @property
+    def columns(self) -> Columns:
+        """Return which columns and splits to take."""
+        return super().columns._replace(split=self.split_column, folder=self.image_folder)
+
+
+def csv_file(path: str, config: CsvConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
+    """Return the stream of the images that a CSV file lists."""
+    size, room = config.image_size, config.room
+
+    def sources() -> tuple[Spec, Source, dict[str, Source]]:
+        train, tests = read_listed(path, config.columns)
+        spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
+        images = load_images(plain(train, size, f"{path}, training"), train.y, room)
+        return (
+            spec,
+            images,
+            {name: load_images(plain(part, size, f"{path}, {name}"), part.y, room) for name, part in tests.items()},
+        )
+
+    spec, images, tests = read_once((path, config.columns, size, config.in_memory_mb), sources)
+    return Stream(f"csv:{path}", spec, images, tests, config, seed, limit)
