@@ -96,9 +96,7 @@ class Stream:
         for test, source in tests.items():
             check_source(spec, source, f"test set {test} of {name}")
         if cue is not None and not (isinstance(cue, Mapping) and cue.keys() <= tests.keys()):
-            raise BadRequest(
-                f"cue says of test sets by name whether they have it, such as {{{next(iter(tests))!r}: True}}"
-            )
+            raise BadRequest(f'cue says by name which test sets have it, such as {{"test": True}}, not {cue!r}')
         self.held = held_out(train.y, config.hold_out)
         if config.hold_out:
             rows = self.held.nonzero()[:, 0]
