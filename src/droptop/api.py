@@ -16,10 +16,11 @@ from typing import Any, Unpack
 
 from droptop import trackers
 from droptop.errors import typed
-from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
+from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.folder import RunFolder, read_costs, seed_folder
 from droptop.runs.plan import Plan, plan_of
+from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
@@ -35,7 +36,7 @@ def run(
     *,
     out: str | Path,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> RunResult:
     """Train one arm over all seeds.
 
     Args:
@@ -46,12 +47,13 @@ def run(
         options: Any option of the command line, such as `seeds=3, lr=0.05`.
 
     Returns:
-        What stands in `summary.json`: accuracies and forgetting per test set, a value per seed.
+        What stands in `summary.json`, a dict that shows itself as a table: accuracies and forgetting per test set, a
+        value per seed.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    return start(plan_of("run", data, method, debias, followed(options)), Path(out), False, Plain())
+    return RunResult(start(plan_of("run", data, method, debias, followed(options)), Path(out), False, Plain()))
 
 
 def compare(
@@ -60,10 +62,11 @@ def compare(
     debias: str | Sequence[str] | None = None,
     *,
     arms: Mapping[str, Mapping[str, Any]] | None = None,
+    against: str | None = None,
     equal_cost: bool = False,
     out: str | Path,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> Comparison:
     """Train a method without debiasing and with it, in one arm or several, on the same seeds.
 
     Args:
@@ -73,24 +76,27 @@ def compare(
             comes by itself.
         arms: Options of arms by the arms' names, in place of a list: `{"slow": {"lr": 0.01}}`. An arm without an option
             `debias` is debiased as `debias` says, or not at all.
-        equal_cost: Whether to add, for every arm that costs more than the plain one, a plain arm that costs the same,
+        against: The reference, which all other arms are compared with: a debiasing, a method, an option with its value
+            such as `"width=20"`, or the name of one of the arms; by default the plain arm.
+        equal_cost: Whether to add, for every arm that costs more than the reference, a reference that costs the same,
             by more replay.
         out: The folder of the comparison; each arm has a run folder in it.
         options: Any option of the command line, such as `seeds=3, gamma=5`; it holds for every arm that has it.
 
     Returns:
-        What stands in `compare.json`: the arms, and what each changes beside the plain one, by test set.
+        What stands in `compare.json`, a dict that shows itself as a table: the arms, and what each changes beside the
+        plain one, by test set.
 
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    chosen = debias or (NO_DEBIAS if arms else "droptop")
+    chosen = debias or usual_debias(arms, against)
     named = chosen if isinstance(chosen, str) else ",".join(chosen)
-    plan = plan_of("compare", data, method, named, followed(options), arms)
-    return start(plan, Path(out), equal_cost, Plain())
+    plan = plan_of("compare", data, method, named, followed(options), arms, against=against)
+    return Comparison(start(plan, Path(out), equal_cost, Plain()))
 
 
-def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
+def resume(out: str | Path, seeds: int | None = None) -> RunResult | Comparison:
     """Continue a run or a comparison from where it stopped; on a CPU it ends with the same bytes as without a stop.
 
     Args:
@@ -103,7 +109,7 @@ def resume(out: str | Path, seeds: int | None = None) -> dict[str, Any]:
     Raises:
         BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds.
     """
-    return carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain())
+    return shown(carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain()))
 
 
 def followed(options: Options) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from droptop.nets import (
 from droptop.optim import SGD, Fused
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
-from droptop.types import Spec, split_rows
+from droptop.types import Spec, sizes_text, split_rows
 
 PROBE_CHUNK = 125  # memory rows per forward pass: the probe then fits on a device that holds a training step of 64
 
@@ -124,7 +124,7 @@ class Learner:
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.spec, self.config, self.device = spec, config, torch.device(device)
+        self.spec, self.config, self.seed, self.device = spec, config, seed, torch.device(device)
         self.random = {purpose: generator(seed, purpose, device=device) for purpose in PURPOSES}
         # Line 3: of the debiasers, DropTop holds the intensities.
         self.debias = Family(debias, len(spec.classes), self.random["debias"])
@@ -153,6 +153,17 @@ class Learner:
         self.clock = {"step": 0, "task": 0, "task_step": 0}  # the only state on the host: it decides when to probe
         self.least_rows = least_rows(self.model, spec.shape)
         self.check_maps()
+
+    def __repr__(self) -> str:
+        """Return what it is and how far it is, in two lines; on a GPU this waits for it."""
+        weights = sum(weight.numel() for weight in self.model.parameters())
+        return (
+            f"{type(self).__name__}({type(self.model).__name__} of {weights:,} weights for {len(self.spec.classes)} "
+            f"classes of {sizes_text(self.spec.shape)}, debias {'+'.join(self.debias.members) or 'none'}, seed "
+            f"{self.seed}, on {self.device},\n{' ' * len(type(self).__name__)} step {self.clock['step']:,} in task "
+            f"{self.clock['task']}, {int(self.seen.sum())} classes seen, {int(self.memory.size):,} of "
+            f"{self.memory.capacity:,} samples in memory)"
+        )
 
     # -- Algorithm 1 ---------------------------------------------------------------------------------------------
 

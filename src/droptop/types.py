@@ -23,6 +23,16 @@ def split_rows(rows: Mapping[str, Tensor], sizes: int | list[int]) -> list[Rows]
     return [dict(zip(columns, parts)) for parts in zip(*columns.values())]
 
 
+def images_text(x: Tensor) -> str:
+    """Return how many images of which size and type a tensor (N, c, h, w) has, in words."""
+    return f"{len(x):,} images of {sizes_text(x.shape[1:])}, {str(x.dtype).removeprefix('torch.')}"
+
+
+def sizes_text(sizes: Iterable[int]) -> str:
+    """Return sizes in words, such as 3 x 32 x 32."""
+    return " x ".join(map(str, sizes))
+
+
 @dataclass(frozen=True)
 class Spec:
     """Describe images to a learner before it sees one.
@@ -81,7 +91,7 @@ def numbers_of(value: Any) -> tuple[float, ...]:
     return tuple(map(float, listed)) if all(isinstance(number, Real) for number in listed) else ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Samples:
     """Hold images with their labels and, where the stream knows its shortcut, the truth about the shortcut.
 
@@ -119,6 +129,12 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def __repr__(self) -> str:
+        """Return how many there are of what, in one line."""
+        labels = f"labels {int(self.y.min())} to {int(self.y.max())}" if len(self.y) else "no labels"
+        known = [name for name in ("follows", "shortcut") if getattr(self, name) is not None]
+        return f"Samples({images_text(self.x)}, {', '.join([labels, *known])}, on {self.x.device})"
 
     def __getitem__(self, rows: Tensor) -> "Samples":
         """Return the samples of these rows, by their numbers or by True and False for each."""
@@ -175,7 +191,7 @@ def check_source(spec: Spec, source: Any, what: str) -> None:
         raise BadRequest(f"{what} must have labels from 0 to {last}, not {source.y.min()} to {source.y.max()}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subset:
     """Give some rows of a source without copying them."""
 
@@ -188,6 +204,9 @@ class Subset:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Subset({len(self):,} of {self.source!r})"
 
     def __getitem__(self, rows: Tensor) -> Samples:
         return self.source[self.rows[rows]]
@@ -207,6 +226,11 @@ class Batch(NamedTuple):
     y: Tensor
     task: int
     shortcut: Tensor | None
+
+    def __repr__(self) -> str:
+        """Return how many samples of what it has, in one line."""
+        known = "" if self.shortcut is None else ", with their shortcut"
+        return f"Batch({images_text(self.x)}, task {self.task}{known})"
 
 
 class Position(NamedTuple):

@@ -8,7 +8,8 @@ import pytest
 from droptop import BadRequest, configure
 from droptop.cli.run_flags import parse
 from droptop.options import flatten
-from droptop.runs.plan import Plan, arm_name, plan_of
+from droptop.runs.plan import Plan, plan_of
+from droptop.runs.reference import debias_name
 from droptop.runs.requests import load
 
 FOG = str(Path(__file__).parents[1] / "debias/fog.py")
@@ -83,7 +84,7 @@ def test_options_of_an_arm_win_over_those_of_all():
         ("droptop,dorptop", {}, None, "--debias takes none, .*, not dorptop; did you mean droptop[?]"),
         ("droptop,robust", {}, {"slow": {"lr": 0.1}}, "--debias takes one beside arms of their own, .* not droptop,ro"),
         ("none", {}, {"none": {"lr": 0.1}}, "--debias takes something to compare with none"),
-        ("none", {}, {"a/b": {"lr": 0.1}}, "--arms takes names of letters, digits, _, [+] and -, not a/b"),
+        ("none", {}, {"a/b": {"lr": 0.1}}, "--arms takes names of letters, digits, _, [+], =, [.] and -, not a/b"),
         ("none", {}, {"..": {"lr": 0.1}}, "--arms takes names of letters, .*, not [.][.]"),
         ("none", {}, {"-x": {"lr": 0.1}}, "--arms takes names of letters, .*, not -x"),
         ("none", {}, {"": {"lr": 0.1}}, "--arms takes names of letters, .*, not "),
@@ -110,7 +111,11 @@ def test_a_run_of_several_arms_is_refused(debias, arms):
 
 
 def test_files_name_arms_by_their_text_before_the_ending(tmp_path):
-    assert (arm_name(FOG), arm_name(f"droptop+{FOG}:Fog"), arm_name("robust")) == ("fog", "droptop+fog", "robust")
+    assert (debias_name(FOG), debias_name(f"droptop+{FOG}:Fog"), debias_name("robust")) == (
+        "fog",
+        "droptop+fog",
+        "robust",
+    )
     plan = compared(f"{FOG},droptop+{FOG}", {"fog.share": 0.25})
     assert list(plan.arms) == ["none", "fog", "droptop+fog"]
     assert [arm.members.fog.share for name, arm in plan.arms.items() if name != "none"] == [0.25, 0.25]

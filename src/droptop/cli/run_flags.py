@@ -21,12 +21,13 @@ from droptop.debias import MEMBERS
 from droptop.errors import BadRequest, require, typed
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig
-from droptop.options import NO_DEBIAS, SECTIONS, flag_of, flatten
+from droptop.options import SECTIONS, flag_of, flatten
 from droptop.recipes import RECIPES
 from droptop.runs.config import Config, RunOptions, resolve, settings_of
 from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
-from droptop.runs.plan import Plan, plan_of
+from droptop.runs.plan import Plan, arms_made, plan_of
+from droptop.runs.reference import usual_debias
 from droptop.streams import known_names
 from droptop.system.toml_files import leaves, read_tables
 
@@ -41,11 +42,15 @@ ABOUT = {
 }
 # What most people need; `--help` shows these alone.
 SHORT = {
-    *("out", "data", "method", "debias", "seeds", "limit", "device", "equal_cost"),
+    *("out", "data", "method", "debias", "seeds", "limit", "device", "against", "equal_cost"),
     *("stream.tasks", "stream.batch", "stream.image_size", "net.width"),
     *("learner.lr", "learner.memory", "learner.iterations", "droptop.gamma"),
 }
 NEEDED_BY_A_VIT = {"weights"}
+AGAINST = (
+    "Reference: a debiasing, a method, an option with its value (width=20), or an arm of the file; by default none."
+)
+WITHOUT_PATH = ("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost")  # flags of no option
 
 
 class Asked(NamedTuple):
@@ -74,16 +79,29 @@ def parse(command: Command, args: list[str]) -> Asked:
         warnings.warn(
             f"{file} is what one {typed(str(noted))} was asked for; {typed(command)} takes its options", stacklevel=2
         )
-    usual = {"data": "fashion-sticker", "method": "er", "debias": NO_DEBIAS if arms else "droptop"}
+    against = _against(command, args, written, arms)
+    usual = {"data": "fashion-sticker", "method": "er", "debias": usual_debias(arms, against)}
     data, method, debias = (_last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
-    base = with_members_of_all(plan_of(command, data, method, debias, {}, arms))
+    base = with_members_of_all(arms_made(command, data, method, debias, {}, arms, against=against))
     given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
     tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
     typed_in, paths = _canonical(args, base)
     config, out, equal_cost = _second_pass(command, base, tokens + typed_in)
     values = flatten(config)
     options = {path: values[path] for path in {*given, *paths} - usual.keys()}
-    return Asked(plan_of(command, data, method, debias, options, arms), out, equal_cost)
+    return Asked(plan_of(command, data, method, debias, options, arms, against=against), out, equal_cost)
+
+
+def _against(command: Command, args: list[str], written: dict[str, Any], arms: dict[str, Any]) -> str | None:
+    """Return what the reference of a comparison is, and take it out of what a file says; None for the plain arm.
+
+    The name of an arm in a file holds no longer where --debias takes the place of these arms.
+    """
+    if command == "run":
+        return None
+    noted, named = written.pop("against", None), _last(args, "--against")
+    holds = noted is not None and (bool(arms) or not _last(args, "--debias"))
+    return named if named is not None else str(noted) if holds else None
 
 
 def arms_of(tables: dict[str, Any], file: str | None) -> dict[str, Any]:
@@ -94,10 +112,10 @@ def arms_of(tables: dict[str, Any], file: str | None) -> dict[str, Any]:
     return arms
 
 
-def with_members_of_all(plan: Plan) -> Config:
+def with_members_of_all(arms: dict[str, Config]) -> Config:
     """Return the configuration of the last arm with the debiasers of all arms, which has every option of any."""
-    *_, last = plan.arms.values()
-    members = {name: settings for arm in plan.arms.values() for name, settings in vars(arm.members).items()}
+    *_, last = arms.values()
+    members = {name: settings for arm in arms.values() for name, settings in vars(arm.members).items()}
     return dataclasses.replace(last, members=settings_of(members | vars(last.members)))
 
 
@@ -107,7 +125,7 @@ def _canonical(args: list[str], base: Config) -> tuple[list[str], set[str]]:
     while rest:
         token = rest.pop(0)
         name, equals, value = token.removeprefix("--").partition("=")
-        if not token.startswith("--") or name in ("help", "help-all", "config", "out", "equal-cost", "no-equal-cost"):
+        if not token.startswith("--") or name in WITHOUT_PATH:
             tokens.append(token)
             continue
         path, off = _switched(name, base)
@@ -161,7 +179,8 @@ def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Con
         ("config", Annotated[Path | None, arg(help=CONFIG_HELP[command])], None),
     ]
     if command == "compare":
-        about = "Add plain arms that cost as much as the others do, by more replay."
+        where.append(("against", Annotated[str | None, arg(help=AGAINST)], None))
+        about = "Add references that cost as much as the others do, by more replay."
         where.append(("equal_cost", Annotated[bool, arg(help=about)], False))
     request_type = dataclasses.make_dataclass(
         "Request",

@@ -113,7 +113,8 @@ class Attached:
     def __repr__(self) -> str:
         where = " and ".join(map(repr, self.map_hooks.names.values()))
         settings = "".join(f", {name}={value}" for name, value in self.options.items())
-        return f"Attached({where} of {type(self.map_hooks.model).__name__}, {self.name}{settings})"
+        model = f"{where} of {type(self.map_hooks.model).__name__}"
+        return f"Attached({model}, {self.name}{settings}, {self.classes} classes, seed {self.seed})"
 
     def remove(self) -> None:
         """Take the layer out of the model, which is then as it was before `attach`."""

@@ -10,7 +10,7 @@ CUDA graph. At strength zero it changes nothing, to the bit.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -46,6 +46,12 @@ class Debiaser(nn.Module):
     def __init__(self, config: Any, classes: int, generator: torch.Generator) -> None:
         super().__init__()
         self.config, self.generator = config, generator
+
+    def __repr__(self) -> str:
+        """Return its name and its settings, in one line; a module's own would be a tree."""
+        settings = [field for field in fields(self.config) if not is_dataclass(getattr(self.config, field.name))]
+        values = [f"{field.name}={getattr(self.config, field.name)}" for field in settings]
+        return f"{type(self).__name__}({', '.join(values)})"
 
     def images(self, x: Tensor) -> Tensor:
         """Return changed training images (B, c, h, w); of augmented ones, from 0 to 1 where they were bytes."""

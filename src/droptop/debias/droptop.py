@@ -124,6 +124,12 @@ class DropTop(Debiaser):
         groups = classes if config.intensity.per == "class" else 1
         self.intensity = Intensity(config.intensity, groups, kappa, config.gamma)
 
+    def __repr__(self) -> str:
+        """Return its settings and the range of its intensities, in two lines."""
+        low, high = self.intensity.kappa.aminmax()
+        count = self.intensity.kappa.numel()
+        return f"{super().__repr__()}\n  {count} intensities, kappa {float(low):.3g} to {float(high):.3g}"
+
     @property
     def adapts(self) -> bool:
         """Return whether intensities are adapted while training: one that starts at 0 stays there."""

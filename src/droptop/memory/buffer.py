@@ -26,6 +26,9 @@ class Buffer:
         self.seen = torch.zeros((), dtype=torch.int64, device=device)  # samples offered so far, by reservoir sampling
         self.size = torch.zeros((), dtype=torch.int64, device=device)  # rows that hold a sample, always the first ones
 
+    def __repr__(self) -> str:
+        return f"Buffer({int(self.size):,} of {self.capacity:,} samples; {', '.join(self.rows)})"
+
     def filled(self) -> Tensor:
         """Return which of the `capacity` rows hold a sample."""
         return torch.arange(self.capacity, device=self.size.device) < self.size

@@ -33,25 +33,38 @@ def flags_of(plan: Plan) -> list[str] | None:
     None where flags cannot say it: arms of a comparison that have options of their own. Where a user's file is gone,
     nobody can tell what names stand for: then every option is among the flags.
     """
-    *_, last = plan.arms.values()
+    reference, *others = plan.arms.values()
+    last = plan.arms[list(plan.arms)[-1]]
     data, method, debias = last.options.data, last.options.method, last.options.debias
     names = {"data": data, "method": method, "debias": debias}
     if plan.command == "run":
         return tokens_of(names | unusual(last), dict.fromkeys((*names, *unusual(last)), last))
-    debiased = list(plan.arms.values())[1:]
+    said = {} if plan.against is None else said_by(reference, last)
     options: dict[str, Any] = {}
     homes = dict.fromkeys(names, last)
     for arm in plan.arms.values():
-        options |= unusual(arm)
-        homes |= dict.fromkeys(unusual(arm), arm)
-    names["debias"] = debias = ",".join(arm.options.debias for arm in debiased)
-    if any(not arm.options.files_are_there for arm in debiased):
-        return tokens_of(names | options, homes)
+        own = {path: value for path, value in unusual(arm).items() if arm is not reference or path not in said}
+        options |= own
+        homes |= dict.fromkeys(own, arm)
+    names["debias"] = debias = ",".join(arm.options.debias for arm in others)
+    against = ",".join(f"{flag_of(path).removeprefix('--')}={value}" for path, value in said.items()) or None
+    flags = [*tokens_of(names | options, homes), *([] if against is None else ["--against", against])]
+    if any(not arm.options.files_are_there for arm in plan.arms.values()):
+        return flags
     try:
-        same = plan_of("compare", data, method, debias, options) == plan
+        same = plan_of("compare", data, method, debias, options, against=against) == plan
     except BadRequest:
         return None
-    return tokens_of(names | options, homes) if same else None
+    return flags if same else None
+
+
+def said_by(reference: Config, other: Config) -> dict[str, Any]:
+    """Return what `--against` says of a reference: method and debiasing, or else the options in which it differs."""
+    names = {name: getattr(reference.options, name) for name in ("method", "debias")}
+    there, here = flatten(reference), flatten(other)
+    if any(here[name] != value for name, value in names.items()):
+        return names
+    return {path: value for path, value in there.items() if here.get(path) != value}
 
 
 def unusual(config: Config) -> dict[str, Any]:

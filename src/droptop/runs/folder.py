@@ -129,7 +129,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Request:
-    """Say what a folder was asked to hold: a run, or the arms of a comparison, the plain one first."""
+    """Say what a folder was asked to hold: a run, or the arms of a comparison, the reference first."""
 
     command: Command
     arms: list[RunFolder]
@@ -144,7 +144,7 @@ def read_request(out: Path) -> Request:
         why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
         raise BadRequest(f"{out} is not a run folder: {why}")
     tables = read_tables(out / "config.toml")
-    command, own = tables.pop("command", None), tables.pop("arms", {})
+    command, against, own = tables.pop("command", None), tables.pop("against", None), tables.pop("arms", {})
     if command not in ("run", "compare"):
         raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
     shared = leaves(tables)
@@ -154,6 +154,7 @@ def read_request(out: Path) -> Request:
         if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
             raise BadRequest(f"{out / 'config.toml'} takes a table per arm, headed [arms.NAME]")
         arms = [RunFolder(out / name, shared | leaves(table), name) for name, table in own.items()]
+        arms.sort(key=lambda arm: against is not None and arm.name != against)
     else:  # before 0.3: the debiased arm's options, of which the plain arm has all but DropTop's
         plain = {path: value for path, value in shared.items() if not path.startswith("droptop.")}
         pair = {NO_DEBIAS: plain | {"debias": NO_DEBIAS}, str(shared.get("debias")): shared}

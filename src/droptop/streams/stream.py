@@ -17,7 +17,7 @@ from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
 from droptop.streams.prefetch import prefetch
-from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, read
+from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, read, sizes_text
 
 HELD_OUT = "held-out"  # the test set of training images that are kept back
 
@@ -116,6 +116,14 @@ class Stream:
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
+
+    def __repr__(self) -> str:
+        """Return what there is to learn and to test on, in two lines."""
+        images, tests = sum(map(len, self.order)), [f"{name} ({len(source):,})" for name, source in self.tests.items()]
+        return (
+            f"Stream({self.name}: {len(self.spec.classes)} classes in {len(self.tasks)} tasks, {images:,} images of "
+            f"{sizes_text(self.spec.shape)} in {len(self):,} steps,\n       tests {', '.join(tests)}; seed {self.seed})"
+        )
 
     @cached_property
     def task_rows(self) -> list[Tensor]:

@@ -14,8 +14,13 @@ def toml_line(name: str, value: Any) -> str:
     return tomli_w.dumps({name: value})
 
 
-def toml_text(options: dict[str, Any]) -> str:
-    """Return options by path as TOML, with a table per section."""
+def toml_text(options: dict[str, Any], tables: dict[str, Any] | None = None) -> str:
+    """Return options by path as TOML, with a table per section, then tables that are nested already."""
+    return tomli_w.dumps(nested(options) | (tables or {}))
+
+
+def nested(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options by path as nested tables, one per section."""
     tables: dict[str, Any] = {}
     for path, value in options.items():
         *sections, name = path.split(".")
@@ -23,7 +28,7 @@ def toml_text(options: dict[str, Any]) -> str:
         for section in sections:
             table = table.setdefault(section, {})
         table[name] = value
-    return tomli_w.dumps(tables)
+    return tables
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -25,12 +25,18 @@ from droptop.training.evaluation import evaluate
 from droptop.types import Source, check_source
 
 
-@dataclass
+@dataclass(repr=False)
 class History:
     """Hold the evaluations of a learner along the way."""
 
     samples: list[int] = field(default_factory=list)  # samples that had arrived by each evaluation
     evaluations: dict[str, list[Evaluation]] = field(default_factory=dict)  # by test set, one per time
+
+    def __repr__(self) -> str:
+        """Return how many evaluations there are, and the accuracies of the last, in one line."""
+        last = [f"{test} {self.accuracy(test)[-1]:.1f}%" for test in self.evaluations]
+        after = f", the last after {self.samples[-1]:,} samples: {', '.join(last)}" if self.samples else ""
+        return f"History({len(self.samples)} evaluations{after})"
 
     def accuracy(self, test: str) -> list[float]:
         """Return the accuracy at each evaluation, in percent over the classes seen by then.

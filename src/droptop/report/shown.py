@@ -1,0 +1,80 @@
+"""Results in Python: the dicts of `summary.json` and `compare.json`, shown as tables in a console or a notebook."""
+
+import shutil
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from droptop.report import tables
+
+NARROW = 80  # columns, where nobody knows the width of the screen
+
+
+class Shown(dict[str, Any]):
+    """Hold results as a dict; to look at, they are a table and what it says in sentences."""
+
+    def table(self) -> Table:
+        """Return the table."""
+        raise NotImplementedError
+
+    def sentences(self) -> Sequence[str]:
+        """Return what the table says."""
+        return ()
+
+    def __repr__(self) -> str:
+        """Return the table and the sentences as plain text, as wide as the screen."""
+        console = Console(width=shutil.get_terminal_size((NARROW, 24)).columns, color_system=None)
+        with console.capture() as said:
+            console.print(self.table())
+            console.print("\n".join(self.sentences()), highlight=False, markup=False)
+        return said.get().rstrip()
+
+    def _repr_html_(self) -> str:
+        """Return the same as HTML, which a notebook shows."""
+        return html_table(self.table()) + "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences())
+
+
+class RunResult(Shown):
+    """Hold the results of a run: what stands in `summary.json`."""
+
+    def table(self) -> Table:
+        """Return the figures of every test set."""
+        return tables.run_table(self)
+
+
+class Comparison(Shown):
+    """Hold a comparison: what stands in `compare.json`."""
+
+    def table(self) -> Table:
+        """Return the arms beside each other."""
+        return tables.compare_table(self)
+
+    def sentences(self) -> Sequence[str]:
+        """Return what the comparison says."""
+        return tables.answer(self)
+
+
+def shown(result: dict[str, Any]) -> RunResult | Comparison:
+    """Return the results of a run or a comparison as what shows itself."""
+    return Comparison(result) if "effects" in result else RunResult(result)
+
+
+def html_table(table: Table) -> str:
+    """Return a table as HTML, without styles of its own."""
+    heads = "".join(f"<th>{plain(column.header)}</th>" for column in table.columns)
+    cells = zip(*(column.cells for column in table.columns))
+    rows = "".join(f"<tr>{''.join(f'<td>{plain(cell)}</td>' for cell in row)}</tr>" for row in cells)
+    title, below = (plain(text or "") for text in (table.title, table.caption))
+    return (
+        f"<table><caption>{title}</caption><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        + f"<p><small>{below}</small></p>" * bool(below)
+    )
+
+
+def plain(cell: Any) -> str:
+    """Return what a cell says as text of HTML: a `Text`, or a string that may have rich's markup."""
+    return escape((cell if isinstance(cell, Text) else Text.from_markup(str(cell))).plain)
