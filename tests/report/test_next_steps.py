@@ -8,7 +8,7 @@ import pytest
 
 from droptop.cli.run_flags import parse
 from droptop.report.next_steps import Facts, next_steps, seeds_wanted
-from droptop.report.sentences import shown
+from droptop.report.sentences import readable
 from droptop.results.diagnosis import diagnosed
 from droptop.results.statistics import compare, paired_effect
 
@@ -35,7 +35,7 @@ def facts(tmp_path, plain=(80.0, 20.0), effect=0.0, seeds=5, again=AGAIN, arm="d
         }
         for name, added, shift in (("none", 0.0, 0), (arm, effect, 1))
     }
-    comparison = shown(diagnosed(compare(arms)))
+    comparison = readable(diagnosed(compare(arms)))
     return Facts(tmp_path / "first", again, OPTIONS | options, comparison["diagnosis"], comparison)
 
 

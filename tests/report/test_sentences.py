@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from droptop.report.sentences import contenders, headline, shown
+from droptop.report.sentences import contenders, headline, readable
 from droptop.results.statistics import compare
 
 SHIFTS = {"better": 5.0, "worse": -5.0, "same": 0.0}
@@ -14,7 +14,7 @@ def comparison(found, seeds=5, reference="none", **more):
     """A comparison in which arms have these effects by test set, on some seeds."""
     noise = NOISE[:seeds] - NOISE[:seeds].mean()  # so that an effect of 0 is exactly 0
     of_tests = {reference: dict.fromkeys(next(iter(found.values())), "same")} | found
-    return shown(
+    return readable(
         compare(
             {
                 arm: {"method": "er", "data": "toys", "debias": arm, "seeds": list(range(seeds))}

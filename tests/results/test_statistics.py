@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from droptop.report.sentences import answer, ranked, shown
+from droptop.report.sentences import answer, ranked, readable
 from droptop.results.statistics import (
     compare,
     estimate,
@@ -97,7 +97,7 @@ def test_intervals_to_show_end_at_what_is_possible():
     assert within_possible(effect, [0.0, 5.0], "F_last")["ci95"] == pytest.approx([effect["ci95"][0], 90.9], abs=1)
     arms = {name: {"tests": {"t": {"A_avg": values}}} for name, values in (("none", plain), ("x", debiased))}
     comparison = compare(arms)
-    assert shown(comparison)["effects"]["x"]["t"]["A_avg"]["ci95"][1] == 7.5
+    assert readable(comparison)["effects"]["x"]["t"]["A_avg"]["ci95"][1] == 7.5
     assert comparison["effects"]["x"]["t"]["A_avg"]["ci95"] == effect["ci95"]  # the numbers stay
 
 

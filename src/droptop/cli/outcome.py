@@ -19,7 +19,7 @@ def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:
     """Print a summary or a comparison, which a folder holds."""
     first, again = read_request(out).arms[0], command(out)
     if "effects" in result:  # a comparison's
-        comparison = sentences.shown(result)
+        comparison = sentences.readable(result)
         facts = Facts(out, again, first.options, result["diagnosis"], comparison)
         print_lines(diagnosis_lines(facts.diagnosis, comparison["arms"][first.name]), console)
         console.print(compare_table(comparison))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from droptop.options import NO_DEBIAS
 from droptop.report.tables import counted, listed, mean_error
 from droptop.results.diagnosis import Accuracy, Diagnosis, Loss
 from droptop.results.statistics import FEWEST, verdict
@@ -20,7 +21,7 @@ def diagnosis_lines(diagnosis: Diagnosis, summary: dict[str, Any]) -> list[str]:
 def called(arm: str, summary: dict[str, Any]) -> str:
     """Return what to call an arm: "plain er" without debiasing, else its method and its own name."""
     method, debias = short_name(summary["method"]), summary["debias"]
-    return f"plain {method}" if arm == debias == "none" else f"{method} ({arm})"
+    return f"plain {method}" if debias == NO_DEBIAS and arm in (NO_DEBIAS, method) else f"{method} ({arm})"
 
 
 def guesses_text(accuracies: Iterable[Accuracy]) -> str:

@@ -1,6 +1,6 @@
 """What a comparison says, in sentences for a terminal and a page: its headline, and what stands below it.
 
-All take a comparison as `shown` gives it, whose intervals end at what is possible.
+All take a comparison as `readable` gives it, whose intervals end at what is possible.
 """
 
 import math
@@ -17,7 +17,7 @@ NO_DIFFERENCE = "no significant difference"
 Effects = dict[str, dict[str, dict[str, Effect]]]  # by arm, test set and figure
 
 
-def shown(comparison: dict[str, Any]) -> dict[str, Any]:
+def readable(comparison: dict[str, Any]) -> dict[str, Any]:
     """Return a comparison to show: its intervals end where an arm would be above 100% or below what is possible."""
     arms = comparison["arms"]
 

@@ -60,7 +60,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     It claims only what is significant. `costs` is what a step of each arm costs, by its name; empty where that was not
     measured. `out` is the folder of the comparison.
     """
-    comparison = sentences.shown(diagnosed(compare({arm.name: arm.run.summary(done) for arm in arms})))
+    comparison = sentences.readable(diagnosed(compare({arm.name: arm.run.summary(done) for arm in arms})))
     effects, ranking, words = comparison["effects"], sentences.ranked(comparison), sentences.words_of(comparison)
     several = len(ranking) > 1
     page.diagnosis = diagnosis_lines(comparison["diagnosis"], next(iter(comparison["arms"].values())))
