@@ -1,7 +1,8 @@
 # make demo      does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
 # make test      the tests, each with one thread; one more at a time than there are cores, since some only wait.
 # make check     lint, format, types, the import contracts, and whether what scripts write is what they would write now.
-# make evidence  renders those tables from their data.
+# make evidence  renders the tables of the evidence from their data.
+# make pages     writes what docs/ and typed_options.py say of options, functions and examples.
 # make coverage  which lines and branches the tests reach: a table, and build/coverage.xml. Slower than make test.
 # make mutants   breaks the code in one place at a time, to see a test fail; hours. ARGS='--only memory --sample 20' is a look.
 # make docs      the documentation, with warnings as errors, into build/site; and every code block in it is run.
@@ -10,7 +11,7 @@
 PYTHON ?= python3
 DEMO := runs/demo
 
-.PHONY: demo test coverage mutants check evidence docs wheel clean
+.PHONY: demo test coverage mutants check evidence pages docs wheel clean
 
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
@@ -34,9 +35,15 @@ check: .venv/installed
 	.venv/bin/mypy tests/typed_calls.py
 	.venv/bin/python scripts/evidence.py --check
 	.venv/bin/python scripts/typed_options.py --check
+	.venv/bin/python scripts/pages.py --check
 
 evidence: .venv/installed
 	.venv/bin/python scripts/evidence.py
+	.venv/bin/python scripts/pages.py
+
+pages: .venv/installed
+	.venv/bin/python scripts/typed_options.py
+	.venv/bin/python scripts/pages.py
 
 docs: .venv/documented
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict

@@ -59,7 +59,7 @@ def main() -> int:
     if not check:
         FILE.write_text(text)
     elif FILE.read_text() != text:
-        print(f"{FILE} is old: run python scripts/typed_options.py", file=sys.stderr)
+        print(f"{FILE} is old: make pages writes it anew", file=sys.stderr)
         return 1
     return 0
 

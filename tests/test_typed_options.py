@@ -60,7 +60,7 @@ def test_the_module_is_what_the_script_writes():
     spec = importlib.util.spec_from_file_location("script", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    assert Path(typed_options.__file__).read_text() == script.module()
+    assert Path(typed_options.__file__).read_text() == script.module(), "make pages writes it anew"
 
 
 def test_every_option_says_what_it_is():

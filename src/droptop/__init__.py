@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.runs.loading import load_learner
     from droptop.streams import STREAMS, Stream, StreamConfig
     from droptop.streams.from_dataset import stream_from
+    from droptop.streams.painted import paint_batches
     from droptop.trackers import Tracker
     from droptop.training.evaluation import evaluate
     from droptop.training.task_free import History, learn
@@ -43,6 +44,7 @@ _HOMES = {  # the names that each module has
     "runs.loading": ("load_learner",),
     "streams": ("STREAMS", "Stream", "StreamConfig"),
     "streams.from_dataset": ("stream_from",),
+    "streams.painted": ("paint_batches",),
     "trackers": ("Tracker",),
     "training.evaluation": ("evaluate",),
     "training.task_free": ("History", "learn"),
@@ -82,6 +84,7 @@ __all__ = [
     "load_learner",
     "make_learner",
     "make_stream",
+    "paint_batches",
     "paired",
     "resume",
     "run",

@@ -7,6 +7,7 @@ An option may be named by the end of its path where only one path ends so: `alph
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable
 from itertools import pairwise
@@ -36,6 +37,10 @@ YOUNGER = {
     "droptop.mask_rows": "all",
     "droptop.remainder": "random",
     "stream.hold_out": 0.0,
+    "stream.shortcut": "none",
+    "stream.shortcut_correlation": 0.95,
+    "stream.shortcut_strength": None,
+    "stream.shortcut_size": None,
     "learner.sampling": "filled",
     "learner.renew_optimizer": False,
     "learner.preset": "paper",
@@ -51,6 +56,16 @@ BESIDE = {
     "learner.renew_optimizer": "learner.beta_1",
     "learner.preset": "learner.beta_1",
 }
+
+
+NEXT_OPTION = re.compile(r",(?=[\w.-]+=)")  # values may hold commas
+
+
+def named_values(text: str) -> list[tuple[str, str]]:
+    """Return what a text such as `er,lr=0.1` says, as pairs of option and value; "" where a value has no option."""
+    first, *rest = NEXT_OPTION.split(text)
+    pairs = [first.partition("=")] if "=" in first else [("", "", word) for word in first.split(",")]
+    return [(name, value) for name, _, value in [*pairs, *(part.partition("=") for part in rest)]]
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:

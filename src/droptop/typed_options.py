@@ -39,6 +39,16 @@ class StreamOptions(TypedDict, total=False):
     """Stream samples per step."""
     drop_last: bool
     """Leave out a task's last batch where it is not full."""
+    shortcut: str
+    """A cue to paint that tells the class: sticker, watermark, frame, colour, background (where there are masks) or
+    frequency; test sets biased, removed and random come with it. Or none."""
+    shortcut_correlation: float
+    """Share of training images whose painted cue points to their class."""
+    shortcut_strength: float | None
+    """How much of the image the cue hides where it is, up to 1; by default 0.5 (watermark, colour), 0.2 (frequency,
+    whose waves go from black to white at 1) or 1."""
+    shortcut_size: int | None
+    """Pixels of a sticker's side, a frame's width or the height of a watermark's text; by default 5, 2 and 8 of 32."""
     correlation: float
     """fashion-sticker, fashion-background: Share of the training images whose shortcut points to their class.
     fashion-colour, biased-mnist: Share of the training images that have the colour of their class."""

@@ -1,11 +1,12 @@
 """The types that travel through every room: what images are like, images with labels, batches, rows of columns."""
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import torch
 from torch import Tensor
@@ -210,6 +211,22 @@ class Subset:
 
     def __getitem__(self, rows: Tensor) -> Samples:
         return self.source[self.rows[rows]]
+
+
+def in_memory(source: Source) -> bool:
+    """Return whether a source holds all of its images in memory, itself or by the sources that it is made of."""
+    if isinstance(source, Samples):
+        return True
+    fields: tuple[dataclasses.Field[Any], ...] = ()
+    if dataclasses.is_dataclass(source):
+        fields = dataclasses.fields(source)
+    parts = [part for field in fields if is_source(part := getattr(source, field.name))]
+    return bool(parts) and all(map(in_memory, parts))
+
+
+def is_source(part: Any) -> TypeGuard[Source]:
+    """Return whether something gives samples by row."""
+    return hasattr(part, "y") and hasattr(part, "__getitem__")
 
 
 class Batch(NamedTuple):

@@ -49,6 +49,10 @@ def test_a_study_without_results_is_refused(swept_copy, capsys):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
+        (
+            ["--against", "dropto"],
+            "--against takes droptop, er, none or OPTION=VALUE, not dropto; did you mean droptop?",
+        ),
         (["--by", "weather"], "--by takes options of the study's runs"),
         (["--export", "x.pdf"], "--export takes a .csv or .parquet file, not x.pdf"),
         (["--export", "nowhere/x.csv"], "--export takes a file in an existing folder"),
@@ -62,6 +66,36 @@ def test_impossible_requests_are_refused(args, says, swept, capsys):
     assert len(said.splitlines()) == 1
 
 
-def test_a_run_is_refused_with_a_hint(comparison, capsys):
-    assert main(["results", str(comparison[0])]) == 2
-    assert f"`droptop report {comparison[0]}` shows a run or comparison" in capsys.readouterr().err
+def test_differences_are_to_what_is_named(swept, tmp_path, capsys):
+    assert (
+        main(["results", str(swept), "--by", "debias", "--against", "droptop", "--export", str(tmp_path / "r.csv")])
+        == 0
+    )
+    assert "to droptop" in capsys.readouterr().out
+    with (tmp_path / "r.csv").open() as file:
+        rows = {(row["debias"], row["figure"]): row for row in csv.DictReader(file)}
+    none, droptop = (rows[arm, "A_last"] for arm in ("none", "droptop"))
+    assert droptop["diff"] == ""
+    assert float(none["diff"]) == pytest.approx(float(none["mean"]) - float(droptop["mean"]))
+
+
+def test_a_comparison_has_the_numbers_of_its_compare_json(comparison, tmp_path, capsys):
+    """Corrected p-values too, since all its arms and test sets are in the table."""
+    out = comparison[0]
+    assert main(["results", str(out), "--export", str(tmp_path / "r.csv")]) == 0
+    assert "to none" in capsys.readouterr().out
+    effects = json.loads((out / "compare.json").read_text())["effects"]
+    with (tmp_path / "r.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["arm"] != "none"]
+    assert len(rows) == 3 * 3
+    for row in rows:
+        effect = effects[row["arm"]][row["test"]][row["figure"]]
+        for name, number in (("diff", effect["diff"]), ("p", effect["p"]), ("p_holm", effect["p_holm"])):
+            assert float(row[name]) == pytest.approx(number), (row, name)
+
+
+def test_a_run_is_refused_with_a_hint(tmp_path, capsys):
+    (tmp_path / "config.toml").write_text('command = "run"\ndata = "fashion"\nmethod = "er"\ndebias = "none"\n')
+    assert main(["results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path} is neither a study nor a comparison; `droptop report {tmp_path}` shows a run" in said

@@ -112,6 +112,13 @@ OF_METHODS = {
         "learner.pull": 0.5,
     },
 }
+# Refused by the stream that is taken without --data, which has a shortcut of its own.
+PAINTED = {
+    "stream.shortcut": "frame",
+    "stream.shortcut_correlation": 0.5,
+    "stream.shortcut_strength": 0.25,
+    "stream.shortcut_size": 3,
+}
 OF_RESNETS = {"net.width", "net.stem"}
 NAMED = {"data", "method", "debias", "root", "weights", "device", "net.net"}  # given by name, path or machine
 
@@ -126,13 +133,15 @@ def command_line(options, out="out"):
 
 def test_every_option_is_reachable_from_the_command_line():
     base = flatten(configure())
-    assert base.keys() - NAMED == OTHER.keys()
+    assert base.keys() - NAMED == OTHER.keys() | PAINTED.keys()
     for path, value in OTHER.items():
         assert value != base[path]
         if path == "droptop.drop":
             continue  # goes with no reference, which comes later
         assert flatten(parsed(*command_line({path: value}))) == base | {path: value}
     assert flatten(parsed("--drop", "constant"))["droptop.drop"] == "constant"
+    plain = flatten(configure("fashion"))
+    assert flatten(parsed("--data", "fashion", *command_line(PAINTED))) == plain | PAINTED
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -140,7 +149,7 @@ def test_every_option_of_a_method_is_reachable(method):
     base = flatten(configure(method=method))
     own = OF_METHODS.get(method, {})
     shared = OTHER.keys() - (OF_RESNETS if method in ("l2p", "dualprompt") else set())
-    assert base.keys() - NAMED == shared | own.keys()
+    assert base.keys() - NAMED == shared | own.keys() | PAINTED.keys()
     assert all(base[path] != value for path, value in own.items())
     assert flatten(parsed("--method", method, *command_line(own))) == base | own
 

@@ -94,3 +94,4 @@ def test_a_cue_of_other_test_sets_is_refused(cue):
 def test_the_first_test_set_has_the_cue_unless_told():
     assert make_stream("fashion-sticker").cue == {"biased": True, "removed": False, "random": False}
     assert make_stream("fashion-sticker", hold_out=20.0).cue == {"held-out": True}
+    assert make_stream("fashion", shortcut="frame").cue == {"biased": True, "removed": False, "random": False}

@@ -9,7 +9,8 @@ from scipy.stats import ttest_rel
 from droptop import BadRequest
 from droptop.report.tables import averaged_over
 from droptop.results.statistics import compare
-from droptop.sweeps.results import Plain, also_varied, export, grouped_rows
+from droptop.sweeps.pairing import Plain
+from droptop.sweeps.results import also_varied, export, grouped_rows
 
 
 def values(seeds=6):

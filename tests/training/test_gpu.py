@@ -5,11 +5,12 @@ import hashlib
 import pytest
 import torch
 
-from droptop import Samples, Stream, StreamConfig
+from droptop import Samples, Spec, Stream, StreamConfig
 from droptop.methods import METHODS
 from droptop.nets import allow_tf32
 from droptop.runs.config import configure
 from droptop.streams import Position
+from droptop.streams.cues import CUES
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.device_stream import on_device
 from droptop.training.evaluation import predict_test
@@ -59,6 +60,25 @@ def test_graphs_are_eager_steps_to_the_bit(method, options):
     eager, graphed = (drive(kind, method, stream, **options) for kind in (Steps, GraphedSteps))
     assert differences(eager[0], graphed[0]) == []
     assert repr(eager[1]) == repr(graphed[1])  # NaN is itself here
+
+
+@pytest.mark.parametrize("shortcut", [name for name, cue in CUES.items() if not cue.masked])
+@pytest.mark.parametrize("others", [0, 40])
+def test_graphs_paint_what_eager_steps_paint(shortcut, others):
+    """Cues of few and of many classes are painted within the graph: to the bit what eager steps paint."""
+    if shortcut == "frequency" and others:
+        pytest.skip("images of 16 pixels have no waves for so many classes")
+    plain = toy_stream()
+    spec = Spec(SPEC.shape, (*SPEC.classes, *map(str, range(others))))
+    config = StreamConfig(tasks=2, batch=8, split="0,1/2,3", shortcut=shortcut)
+    stream = Stream("toy", spec, plain.train, {}, config, seed=0)
+    eager, graphed = (drive(kind, "er", stream, augment="none") for kind in (Steps, GraphedSteps))
+    assert differences(eager[0], graphed[0]) == []
+    assert repr(eager[1]) == repr(graphed[1])
+    host = stream.train[torch.arange(8)]
+    device = on_device(stream, torch.device("cuda")).train[torch.arange(8, device="cuda")]
+    assert (host.x.int() - device.x.cpu().int()).abs().max() <= 1  # a cosine may round otherwise
+    assert torch.equal(host.follows, device.follows.cpu())
 
 
 @pytest.mark.parametrize("method", METHODS)

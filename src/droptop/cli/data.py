@@ -64,6 +64,14 @@ class SheetOptions(CheckOptions):
     out: Annotated[Positional[Path], arg(metavar="OUT.png", help="The picture to write.")]
     seed: int = 0
     """Seed of the stream: it decides which images come first, which have a shortcut, and where."""
+    shortcut: str = "none"
+    """A cue to paint: sticker, watermark, frame, colour, background or frequency; see `droptop compare --help`."""
+    shortcut_correlation: float = 0.95
+    """Share of training images whose painted cue points to their class."""
+    shortcut_strength: float | None = None
+    """Strength of the cue; by default as in a run."""
+    shortcut_size: int | None = None
+    """Pixels of the cue; by default as in a run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,7 +226,8 @@ def sheet(args: list[str], console: Console) -> None:
     from droptop.system.files import write_atomic
 
     with bars.decoding():
-        stream = make_stream(options.name, options.seed, root=options.root, drop_last=False)
+        cue = {name: value for name, value in vars(options).items() if name.startswith("shortcut")}
+        stream = make_stream(options.name, options.seed, root=options.root, drop_last=False, **cue)
     try:
         write_atomic(options.out, contact_sheet(stream))
     except OSError as error:

@@ -1,10 +1,10 @@
-"""`droptop results`: the results of a study, grouped by any of its options. Loads neither torch nor a learner."""
+"""`droptop results`: the results of a study or comparison, grouped by any options. Loads no torch."""
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -12,17 +12,23 @@ from tyro.conf import Positional, arg
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
-from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows, with_short_names
-from droptop.sweeps.study_folder import StudyFolder, requested_cells
+from droptop.runs.folder import read_request
+from droptop.sweeps.pairing import reference_of
+from droptop.sweeps.results import BY, FIGURES, also_varied, export, grouped_rows, with_short_names
+from droptop.sweeps.study_folder import StudyFolder, requested_cells, values_of_comparison
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsOptions:
     """Hold the options of `droptop results`."""
 
-    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study's folder.")]
-    by: str = "data,method,debias"
-    """Options to group by, separated by commas; with seed among them, there is a row per seed."""
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study or comparison, finished or not.")]
+    by: str | None = None
+    """Options to group by, separated by commas; with seed among them, there is a row per seed. By default
+    data,method,debias, or the arm of a comparison."""
+    against: str | None = None
+    """What differences are to: a debiasing, a method, an option with its value (lr=0.1), or several of these; by
+    default the same without debiasing, or the first arm of a comparison."""
     figures: str = ",".join(FIGURES)
     """Figures to show, separated by commas."""
     tests: str = ""
@@ -34,15 +40,9 @@ class ResultsOptions:
 def results(args: list[str], console: Console) -> int:
     """Print what a study found; return the exit code."""
     options = arguments.read(
-        ResultsOptions, args, "droptop results", "shows what a study found, grouped by any of its options"
+        ResultsOptions, args, "droptop results", "shows what a study or comparison found, grouped by any options"
     )
-    if not (options.folder / "study.toml").is_file():
-        shown = f"; {typed('report', options.folder)} shows a run or comparison"
-        raise BadRequest(
-            f"{options.folder} is no study: it has no study.toml"
-            f"{shown if (options.folder / 'config.toml').is_file() else ''}"
-        )
-    by, figures = names(options.by), names(options.figures)
+    is_study, figures = (options.folder / "study.toml").is_file(), names(options.figures)
     if options.export is not None:
         require(
             options.export.parent.is_dir() and not options.export.is_dir(),
@@ -51,18 +51,25 @@ def results(args: list[str], console: Console) -> int:
             options.export,
         )
         require(options.export.suffix in (".csv", ".parquet"), "export", "a .csv or .parquet file", options.export)
-    cells = set(requested_cells(options.folder))
-    study = StudyFolder(options.folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
-    values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
+    values = values_of_study(options.folder) if is_study else values_of_arms(options.folder)
     if not values:
-        raise BadRequest(f"{options.folder} has no cell that is done")
-    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests)), by)
+        raise BadRequest(f"{options.folder} has no {'cell' if is_study else 'seed'} that is done")
+    by = names((",".join(BY) if is_study else "arm") if options.by is None else options.by)
+    reference = reference_of(values, options.against)
+    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests), reference), by)
     if not rows:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
-    console.print(tables.study_table(rows, by))
+    console.print(tables.study_table(rows, by, reference.name))
     if varied := also_varied(values, by):
         console.print(
             f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+    if reference.also:
+        console.print(
+            f"{tables.listed(sorted(reference.also))}: each method has a value of its own here; all else is equal",
             highlight=False,
             markup=False,
             soft_wrap=True,
@@ -71,6 +78,21 @@ def results(args: list[str], console: Console) -> int:
         export(rows, options.export)
         console.print(f"{len(rows)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def values_of_study(folder: Path) -> list[dict[str, Any]]:
+    """Return every figure of every cell that the study asks for and that is done."""
+    cells = set(requested_cells(folder))
+    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    return [value for value in study.values() if (value["run"], value["seed"]) in cells]
+
+
+def values_of_arms(folder: Path) -> list[dict[str, Any]]:
+    """Return every figure of every seed of a comparison that is done; refuse what is no comparison."""
+    if not (folder / "config.toml").is_file() or read_request(folder).command != "compare":
+        shown = f"; {typed('report', folder)} shows a run" if (folder / "config.toml").is_file() else ""
+        raise BadRequest(f"{folder} is neither a study nor a comparison{shown}")
+    return values_of_comparison(folder)
 
 
 def names(text: str) -> Sequence[str]:

@@ -16,6 +16,7 @@ from droptop.types import Samples
 CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 TRAIN, TEST = 1200, 200  # images per class
 PADDING = 2
+DARKEST = 8  # what is brighter is part of a garment
 
 
 @cache
@@ -38,4 +39,4 @@ def check(root: Path | None, progress: FileProgress) -> str:
 
 def foreground(x: Tensor) -> Tensor:
     """Return the pixels of the garments (N, height, width), which Fashion-MNIST shows on black."""
-    return x[:, 0] > 8
+    return x[:, 0] > DARKEST

@@ -14,7 +14,7 @@ from droptop.data.checks import check_images, check_scenes
 from droptop.data.image_cache import ImageSet, silent
 from droptop.data.image_folders import FURTHER, ImageFolder, read_tree
 from droptop.data.root import FileProgress
-from droptop.data.scenes import Scenes, plain, read_boxes
+from droptop.data.scenes import MASK, Scenes, plain, read_boxes
 from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, all_refusals
 
@@ -58,6 +58,20 @@ def image_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], dict
     labelled = {name: (images, test.y) for name, images in tests.items()}
     labelled |= {name: (plain(part, size, f"{place}, {name}"), part.y) for name, part in tree.more.items()}
     return (plain(tree.train, size, f"{place}, training"), tree.train.y), labelled
+
+
+def mask_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], tuple[ImageSet, Tensor]] | None:
+    """Return how to make the masks of training and test images, each with labels; None where the folder has none.
+
+    Refuse images without a mask.
+    """
+    place, parts = tree.place, (tree.train, tree.test)
+    found = [scenes for part in parts if (scenes := scenes_of(place, part)) is not None]
+    sets = [
+        (scenes.complete().image_set(MASK, range(len(scenes.part)), size, f"{place}, masks"), scenes.part.y)
+        for scenes in found
+    ]
+    return (sets[0], sets[1]) if sets else None
 
 
 def version(path: str) -> str | None:

@@ -23,7 +23,7 @@ from droptop.data.checks import check_images, check_scenes
 from droptop.data.image_cache import ImageSet, opened, silent
 from droptop.data.image_folders import ImageFolder, read_part
 from droptop.data.root import FileProgress, Missing, data_root
-from droptop.data.scenes import Scenes, plain, read_boxes
+from droptop.data.scenes import MASK, Scenes, plain, read_boxes
 from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, all_refusals
 
@@ -87,6 +87,17 @@ class ImageNet9Files:
                 if scenes is not None:
                     rows, labels = taught(scenes.part)
                     yield name, (scenes.image_set(name, rows, size, what), labels)
+
+    def mask_sets(self, size: int, root: Path | None) -> tuple[tuple[ImageSet, Tensor], tuple[ImageSet, Tensor]] | None:
+        """Return how to make the masks of training and test images, each with labels; None where there are none."""
+        parts = {part: self.scenes(root, part) for part in ("train", "val")}
+        sets = []
+        for part, scenes in parts.items():
+            if scenes is None:
+                return None
+            rows, labels = taught(scenes.complete().part)
+            sets.append((scenes.image_set(MASK, rows, size, f"{self.name}, masks of {part}"), labels))
+        return sets[0], sets[1]
 
     def find(self, root: Path | None, variant: str, part: str) -> Path | None:
         """Return the first folder that holds a variant, or None; raise `Missing` if it is the original."""

@@ -28,6 +28,7 @@ from droptop.rng import derive
 MOST = 0.9  # share of a donor's pixels that its box may cover
 DRAWS = 20  # of a donor
 BOXES = "boxes.json"
+MASK = "mask"  # in place of a variant: the foreground in white on black
 
 
 def plain(part: ImageFolder, size: int, what: str) -> ImageSet:
@@ -83,7 +84,9 @@ class Scenes:
     def make(self, variant: str, row: int) -> Image.Image:
         """Return a variant of one image, at the size of the image."""
         image, mask = self.read(row)
-        if variant == "only_fg":
+        if variant == MASK:
+            made = np.where(mask, np.uint8(255), np.uint8(0))[..., None].repeat(3, 2)
+        elif variant == "only_fg":
             made = only_fg(image, mask)
         elif variant == "no_fg":
             made = no_fg(image, mask)

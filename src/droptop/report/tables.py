@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
+from droptop.options import NO_DEBIAS
 from droptop.results.statistics import CURVES, Effect, estimate
 from droptop.system.short_names import short_name
 
@@ -133,15 +134,15 @@ def averaged_over(varied: Sequence[str]) -> str:
     )
 
 
-def study_table(rows: list[dict[str, Any]], by: Sequence[str]) -> Table:
-    """Return the table of a study: a row per group, test set and figure, with the effect of debiasing where known."""
+def study_table(rows: list[dict[str, Any]], by: Sequence[str], reference: str = NO_DEBIAS) -> Table:
+    """Return the table of a study: a row per group, test set and figure, with its difference to the reference."""
     table = Table(
         *by,
         "test",
         "",
         "n",
         "mean ± error",
-        "to none",
+        f"to {reference}",
         "95% interval",
         "p",
         "p (Holm)",

@@ -168,7 +168,7 @@ def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
         if not isinstance(arm.options.get(name), str):
             raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
     younger = {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in arm.options}
-    return younger | dict(arm.options)
+    return {path: value for path, value in younger.items() if value is not None} | dict(arm.options)
 
 
 def read_costs(out: Path) -> dict[str, dict[str, float]]:

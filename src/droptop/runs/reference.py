@@ -17,23 +17,20 @@ from typing import Any
 from droptop.debias import KNOWN
 from droptop.errors import BadRequest, meant, require
 from droptop.methods import METHODS
-from droptop.options import NO_DEBIAS, flatten
+from droptop.options import NO_DEBIAS, flatten, named_values
 from droptop.runs.config import Config
 from droptop.system import user_files
 
-NEXT_OPTION = re.compile(r",(?=[\w.-]+=)")  # values may hold commas
 UNFIT = re.compile(r"[^\w+=.-]")  # for the name of an arm
 
 
 def reference_options(against: str) -> dict[str, Any]:
     """Return the options that `--against` says, by name; refuse what is neither debiasing, method nor OPTION=VALUE."""
-    first, *rest = NEXT_OPTION.split(against)
     options: dict[str, Any] = {}
-    for part in [*(first.split(",") if "=" not in first else [first]), *rest]:
-        name, equals, value = part.partition("=")
-        name = name if equals else kind_of(part)
-        require(name not in options, "against", "one arm", against)
-        options[name] = value_of(value) if equals else part
+    for name, text in named_values(against):
+        path = name or kind_of(text)
+        require(path not in options, "against", "one arm", against)
+        options[path] = value_of(text) if name else text
     return options
 
 

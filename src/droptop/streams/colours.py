@@ -13,6 +13,7 @@ from torch import Tensor
 
 from droptop.errors import require
 from droptop.rng import generator
+from droptop.streams.cues.colour import tinted
 from droptop.streams.shortcuts import ShortcutConfig, draw_cues
 from droptop.streams.stream import Stream
 from droptop.types import Samples, Spec
@@ -73,5 +74,5 @@ def tint(grey: Tensor, colours: Tensor, cues_N: Tensor) -> Tensor:
     x = torch.empty(len(grey), 3, *grey.shape[2:], dtype=torch.uint8)
     for cue, colour in enumerate(colours):  # one colour at a time, since products take four times the memory
         rows = cues_N == cue
-        x[rows] = (grey[rows] * (colour.view(3, 1, 1) / 255)).round().to(torch.uint8)
+        x[rows] = tinted(grey[rows], colour.view(3, 1, 1))
     return x

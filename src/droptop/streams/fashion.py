@@ -16,10 +16,11 @@ from pathlib import Path
 
 import torch
 
-from droptop.data.fashion import CLASSES, foreground, images
+from droptop.data.fashion import CLASSES, DARKEST, foreground, images
 from droptop.errors import require
 from droptop.rng import generator
 from droptop.streams.colours import ColourConfig, coloured
+from droptop.streams.painted import on_dark
 from droptop.streams.shortcuts import CUES, ShortcutConfig, add_background, add_sticker, draw_cues
 from droptop.streams.stream import Stream, StreamConfig
 from droptop.types import Samples, Spec
@@ -53,7 +54,7 @@ class StickerConfig(ShortcutConfig):
 
 def fashion(config: StreamConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     train, test = images()
-    return Stream("fashion", SPEC, train, {"clean": test}, config, seed, limit)
+    return Stream("fashion", SPEC, train, {"clean": test}, config, seed, limit, on_dark(train, test, DARKEST))
 
 
 def with_shortcut(

@@ -7,10 +7,13 @@ there are masks, there is a test set per background variant, which shows whether
 from dataclasses import dataclass
 from pathlib import Path
 
-from droptop.data.folder import image_sets, read_user_tree
-from droptop.data.image_cache import Room, load_images, read_once
+from torch import Tensor
+
+from droptop.data.folder import image_sets, mask_sets, read_user_tree
+from droptop.data.image_cache import ImageSet, Room, load_images, read_once
 from droptop.data.variants import BACKGROUND_TELLS, VARIANTS
 from droptop.errors import require
+from droptop.streams.painted import Masks
 from droptop.streams.stream import Stream, StreamConfig
 from droptop.types import Source, Spec
 
@@ -55,7 +58,18 @@ def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None,
     spec, images, tests = read_once((path, config.image_size, config.in_memory_mb), lambda: sources(path, config))
     cue = BACKGROUND_TELLS | {test: place == 0 for place, test in enumerate(tests) if test not in VARIANTS}
     known = {test: has for test, has in cue.items() if test in tests}
-    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit, known)
+
+    def masks() -> Masks | None:
+        sets = mask_sets(read_user_tree(path), config.image_size)
+        return None if sets is None else loaded_masks(sets, config)
+
+    return Stream(f"folder:{path}", spec, images, tests, config, seed, limit, masks, known)
+
+
+def loaded_masks(sets: tuple[tuple[ImageSet, Tensor], tuple[ImageSet, Tensor]], config: ImageConfig) -> Masks:
+    """Return the masks of training and test images, in as much memory as images may take."""
+    room = config.room
+    return Masks(*(load_images(*made, room) for made in sets))
 
 
 def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, Source]]:

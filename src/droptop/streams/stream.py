@@ -15,9 +15,11 @@ from torch import Tensor
 
 from droptop.errors import BadRequest, require
 from droptop.rng import generator
+from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
+from droptop.streams.painted import BIASED, RANDOM, REMOVED, MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
-from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, read, sizes_text
+from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
 HELD_OUT = "held-out"  # the test set of training images that are kept back
 
@@ -48,6 +50,16 @@ class StreamConfig:
     """Stream samples per step."""
     drop_last: bool = True
     """Leave out a task's last batch where it is not full."""
+    shortcut: str = NO_CUE
+    """A cue to paint that tells the class: sticker, watermark, frame, colour, background (where there are masks) or
+    frequency; test sets biased, removed and random come with it. Or none."""
+    shortcut_correlation: float = 0.95
+    """Share of training images whose painted cue points to their class."""
+    shortcut_strength: float | None = None
+    """How much of the image the cue hides where it is, up to 1; by default 0.5 (watermark, colour), 0.2 (frequency,
+    whose waves go from black to white at 1) or 1."""
+    shortcut_size: int | None = None
+    """Pixels of a sticker's side, a frame's width or the height of a watermark's text; by default 5, 2 and 8 of 32."""
 
     def __post_init__(self) -> None:
         require(self.tasks >= 0, "tasks", "a number of tasks from 1, or 0 for two classes per task", self.tasks)
@@ -56,6 +68,12 @@ class StreamConfig:
         require(0 <= self.blurry <= 100, "blurry", "a percentage from 0 to 100", self.blurry)
         require(0 <= self.hold_out < 100, "hold_out", "a percentage from 0 to below 100", self.hold_out)
         require(self.batch >= 1, "batch", "a number of samples from 1", self.batch)
+        self.painted.check()
+
+    @property
+    def painted(self) -> Shortcut:
+        """Return the cue to paint, and how."""
+        return Shortcut(self.shortcut, self.shortcut_correlation, self.shortcut_strength, self.shortcut_size)
 
 
 class Stream:
@@ -69,12 +87,13 @@ class Stream:
         config: The options of the stream.
         seed: Decides the order of samples and, where options ask for it, of classes.
         limit: At most so many samples per task; None for all.
+        masks: What gives the foregrounds of the training images and of the first test set; None where nobody knows.
         cue: Which test sets have the suspected shortcut as the training images have it (True), and which lack it
             (False); by default the first one has it, and all others lack it.
 
     Raises:
-        BadRequest: Images or labels do not fit the spec, a task has no full batch, or a test set has no sample of a
-            task.
+        BadRequest: Images or labels do not fit the spec, a task has no full batch, a test set has no sample of a task,
+            or the images do not take the cue that is to be painted.
     """
 
     def __init__(
@@ -86,6 +105,7 @@ class Stream:
         config: StreamConfig,
         seed: int,
         limit: int | None = None,
+        masks: MasksReader | None = None,
         cue: Mapping[str, bool] | None = None,
     ) -> None:
         if not isinstance(spec, Spec):
@@ -98,14 +118,15 @@ class Stream:
         if cue is not None and not (isinstance(cue, Mapping) and cue.keys() <= tests.keys()):
             raise BadRequest(f'cue says by name which test sets have it, such as {{"test": True}}, not {cue!r}')
         self.held = held_out(train.y, config.hold_out)
-        if config.hold_out:
-            rows = self.held.nonzero()[:, 0]
-            tests = {HELD_OUT: train[rows] if isinstance(train, Samples) else Subset(train, rows)}
+        held = self.held.nonzero()[:, 0] if config.hold_out else None
+        if held is not None:
+            tests, cue = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}, None
+        if config.shortcut != NO_CUE:
+            train, tests = with_shortcut(config.painted, spec, seed, train, tests, masks, held)
+            cue = {test: test == BIASED for test in (BIASED, REMOVED, RANDOM) if test in tests}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
-        self.cue = (
-            {test: place == 0 for place, test in enumerate(tests)} if cue is None or config.hold_out else dict(cue)
-        )
+        self.cue = {test: place == 0 for place, test in enumerate(tests)} if cue is None else dict(cue)
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
@@ -187,7 +208,7 @@ class Stream:
         Args:
             start: The first batch.
         """
-        return self.read(start) if isinstance(self.train, Samples) else prefetch(self.read(start))
+        return self.read(start) if in_memory(self.train) else prefetch(self.read(start))
 
     def read(self, start: Position) -> Iterator[Batch]:
         """Yield the batches from a position on, each read when it is asked for."""

@@ -124,13 +124,27 @@ class StudyFolder:
     def values(self) -> Iterator[dict[str, Any]]:
         """Yield every figure of every cell that is done, with the cell's options."""
         for cell in sorted(self.cells):
-            tests = self.cells[cell].tests or {}
-            options = {path: value for path, value in self.runs[cell.run].options.items() if path != "first_seed"}
-            for test in sorted(tests):
-                for figure in sorted(tests[test]):
-                    value = tests[test][figure]
-                    if value is None or isinstance(value, int | float):
-                        yield {**options, **cell._asdict(), "test": test, "figure": figure, "value": value}
+            yield from values_of(self.runs[cell.run], cell, self.cells[cell].tests or {})
+
+
+def values_of(run: RunFolder, cell: Cell, tests: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the figures of a cell, which are given by test set, with its options."""
+    options = {path: value for path, value in run.options.items() if path != "first_seed"}
+    for test in sorted(tests):
+        for figure in sorted(tests[test]):
+            value = tests[test][figure]
+            if value is None or isinstance(value, int | float):
+                yield {**options, **cell._asdict(), "test": test, "figure": figure, "value": value}
+
+
+def values_of_comparison(folder: Path) -> list[dict[str, Any]]:
+    """Return every figure of every seed of a comparison that is done, with the arm's name and its options."""
+    return [
+        value | {"arm": arm.name}
+        for arm in read_request(folder).arms
+        for seed in arm.seeds
+        for value in values_of(arm, Cell(arm.name, seed), (whole_result(arm.path, seed) or {"tests": {}})["tests"])
+    ]
 
 
 # -- What study.toml asks for -----------------------------------------------------------------------------------------

@@ -1,13 +1,15 @@
 """Move a stream to the device it is learned on: images in memory move as a whole, images on a disk stay there."""
 
 import copy
+import dataclasses
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from droptop.streams import Stream
-from droptop.types import Samples, Source
+from droptop.types import Samples, Source, in_memory
 
 _COPIES = WeakTensorKeyDictionary()  # so that the seeds of a process hold the same images once
 
@@ -19,17 +21,28 @@ def on_device(stream: Stream, device: torch.device) -> Stream:
     moved = copy.copy(stream)
     moved.train = _moved(stream.train, device)
     moved.tests = {name: _moved(test, device) for name, test in stream.tests.items()}
-    if isinstance(stream.train, Samples):
+    if in_memory(stream.train):
         moved.order = [rows.to(device) for rows in stream.order]
         moved.labels = _copied(stream.labels, device)
     return moved
 
 
 def _moved(source: Source, device: torch.device) -> Source:
-    """Return samples with all columns on a device; a source on a disk as it is."""
-    if not isinstance(source, Samples):
-        return source
-    return source.with_columns({name: _copied(column, device) for name, column in source.columns.items()})
+    """Return a source with all of its tensors on a device; one on a disk as it is."""
+    return _moved_parts(source, device) if in_memory(source) else source
+
+
+def _moved_parts(value: Any, device: torch.device) -> Any:
+    """Return a value with its tensors on a device, also those in its dictionaries and dataclasses."""
+    if isinstance(value, Tensor):
+        return _copied(value, device)
+    if isinstance(value, Samples):
+        return value.with_columns(_moved_parts(value.columns, device))
+    if isinstance(value, dict):
+        return {name: _moved_parts(part, device) for name, part in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{name: _moved_parts(part, device) for name, part in vars(value).items()})
+    return value
 
 
 def _copied(tensor: Tensor, device: torch.device) -> Tensor:

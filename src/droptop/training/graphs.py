@@ -16,7 +16,7 @@ from droptop.learner import Learner
 from droptop.streams import Stream
 from droptop.training.evaluation import chunk
 from droptop.training.stepping import Steps
-from droptop.types import Batch, Position, Samples
+from droptop.types import Batch, Position, in_memory
 
 WARM_UP = 3  # steps before a capture, in which libraries choose their algorithms and allocate their workspaces
 
@@ -44,7 +44,7 @@ class GraphedSteps(Steps):
         device = learner.device
         self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
         self.next_row = 0  # where the cursor will be once everything queued is done
-        self.images_on_device = isinstance(stream.train, Samples)
+        self.images_on_device = in_memory(stream.train)
         if self.images_on_device:
             self.schedule = torch.cat(full)
         else:

@@ -10,11 +10,11 @@ from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.statistics import FEWEST, verdict
 from droptop.runs.records import read_maps
-from droptop.sweeps.results import FIGURES, Plain, also_varied, grouped_rows, with_short_names
+from droptop.sweeps.pairing import Plain
+from droptop.sweeps.results import BY, FIGURES, also_varied, grouped_rows, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
 from droptop.system.short_names import short_name
 
-BY = ("data", "method", "debias")
 MOST_ROWS = 1500  # of the table
 
 
