@@ -12,7 +12,6 @@ from tyro.conf import Positional, arg
 from droptop import api
 from droptop.cli import arguments, run_flags
 from droptop.cli.outcome import print_outcome
-from droptop.errors import typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
