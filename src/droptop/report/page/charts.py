@@ -65,7 +65,9 @@ def effects(
         x2="high:Q",
     )
     fill = alt.condition(
-        "datum.p !== null && datum.p < 0.05", alt.value("var(--debiased)"), alt.value("var(--surface)")
+        "datum.verdict === 'better' || datum.verdict === 'worse'",
+        alt.value("var(--debiased)"),
+        alt.value("var(--surface)"),
     )
     dot = base.mark_point(size=90, filled=True, stroke="var(--debiased)", strokeWidth=2, opacity=1).encode(
         x="diff:Q", fill=fill, tooltip=tooltip
