@@ -99,6 +99,12 @@ def taken(folder: Path, name: str) -> str:
     return name
 
 
+def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
+    """Return the sorted names in a folder that are wanted and not hidden; refuse names that are not UTF-8."""
+    found = [entry.name for entry in listing(folder) if not entry.name.startswith(".") and wanted(entry)]
+    return [taken(folder, name) for name in found]
+
+
 def read_part(folder: Path, left_out: LeftOut | None = None) -> ImageFolder:
     """Return the images of a part, a folder of class folders; refuse empty folders.
 
@@ -170,18 +176,18 @@ def read_tree(folder: Path) -> tuple[ImageFolder, ImageFolder, dict[str, ImageFo
     if not (folder / "train").is_dir():
         raise BadRequest(f"{folder} has no folder train: images belong in {folder}/train/CLASS/")
     left_out = LeftOut(folder)
-    train, top = read_part(folder / "train", left_out), listing(folder)
-    further = [entry.name for entry in top if entry.name.startswith(FURTHER) and is_folder(entry)]
+    train, folders = read_part(folder / "train", left_out), entries(folder, is_folder)
+    further = [name for name in folders if name.startswith(FURTHER)]
     more = {name.removeprefix(FURTHER): test_part(folder / name, train, left_out) for name in further}
     tests = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
     if tests:
         test = test_part(tests[0], train, left_out)
     else:
         train, test = hold_out(train)
-        for name in [entry.name for entry in top if entry.name.lower() in LIKE_TESTS and is_folder(entry)]:
+        for name in [name for name in folders if name.lower() in LIKE_TESTS]:
             left_out.add("left out, a fifth of each class being held out for want of test or val: folders", name)
-    for name in [entry.name for entry in top if entry.name == ARCHIVER]:
-        left_out.add(MAC, name)
+    if ARCHIVER in folders:
+        left_out.add(MAC, ARCHIVER)
     for name, rows in zip(train.classes, train.rows_of):
         if len(rows) == 1:
             left_out.add("classes with one training image", name)
