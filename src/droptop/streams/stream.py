@@ -6,9 +6,11 @@
 `Stream` takes any source of samples; `droptop.streams` has those that are known by name.
 """
 
+import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +19,7 @@ from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
-from droptop.streams.painted import MasksReader, Shortcut, with_shortcut
+from droptop.streams.painted import BIASED, RANDOM, REMOVED, MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
 from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
@@ -76,6 +78,15 @@ class StreamConfig:
         return Shortcut(self.shortcut, self.shortcut_correlation, self.shortcut_strength, self.shortcut_size)
 
 
+class Given(NamedTuple):
+    """Hold what a stream was given, before anything was painted or held out."""
+
+    train: Source
+    tests: Mapping[str, Source]
+    masks: MasksReader | None
+    cue: Mapping[str, bool] | None
+
+
 class Stream:
     """Give batches of training images, each image once, task after task; hold the test sets.
 
@@ -88,6 +99,8 @@ class Stream:
         seed: Decides the order of samples and, where options ask for it, of classes.
         limit: At most so many samples per task; None for all.
         masks: What gives the foregrounds of the training images and of the first test set; None where nobody knows.
+        cue: Which test sets have the suspected shortcut as the training images have it (True), and which lack it
+            (False); by default the first one has it, and all others lack it.
 
     Raises:
         BadRequest: Images or labels do not fit the spec, a task has no full batch, a test set has no sample of a task,
@@ -104,6 +117,7 @@ class Stream:
         seed: int,
         limit: int | None = None,
         masks: MasksReader | None = None,
+        cue: Mapping[str, bool] | None = None,
     ) -> None:
         if not isinstance(spec, Spec):
             raise BadRequest(f"a stream takes a droptop.Spec of its images, not a {type(spec).__name__}")
@@ -112,14 +126,18 @@ class Stream:
         check_source(spec, train, f"training images of {name}")
         for test, source in tests.items():
             check_source(spec, source, f"test set {test} of {name}")
-        self.held = held_out(train.y, config.hold_out)
+        if cue is not None and not (isinstance(cue, Mapping) and cue.keys() <= tests.keys()):
+            raise BadRequest(f'cue says by name which test sets have it, such as {{"test": True}}, not {cue!r}')
+        self.given, self.held = Given(train, tests, masks, cue), held_out(train.y, config.hold_out)
         held = self.held.nonzero()[:, 0] if config.hold_out else None
         if held is not None:
-            tests = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}
+            tests, cue = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}, None
         if config.shortcut != NO_CUE:
             train, tests = with_shortcut(config.painted, spec, seed, train, tests, masks, held)
+            cue = {test: test == BIASED for test in (BIASED, REMOVED, RANDOM) if test in tests}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
+        self.cue = {test: place == 0 for place, test in enumerate(tests)} if cue is None else dict(cue)
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
@@ -130,6 +148,23 @@ class Stream:
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
+
+    def again(self, config: StreamConfig, seed: int, limit: int | None = None) -> "Stream":
+        """Return a stream of the same images with other options, another seed and another limit.
+
+        Raises BadRequest for another value of an option that the images were made with.
+        """
+        common = {field.name for field in fields(StreamConfig)}
+        for field in fields(self.config):
+            value = getattr(self.config, field.name)
+            if field.name not in common and getattr(config, field.name) != value:
+                raise BadRequest(f"{field.name} is {value} in {self.name}, whose images are made already")
+        other = copy.copy(self)
+        for name in ("task_rows", "order", "labels"):
+            other.__dict__.pop(name, None)
+        train, tests, masks, cue = self.given
+        Stream.__init__(other, self.name, self.spec, train, tests, config, seed, limit, masks, cue)
+        return other
 
     def __repr__(self) -> str:
         """Return what there is to learn and to test on, in two lines."""
