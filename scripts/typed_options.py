@@ -71,7 +71,8 @@ def module() -> str:
     of_streams, of_learners = ({name: shared[name] for name in names} for names in (OF_STREAMS, OF_LEARNERS))
     rest = {name: shared[name] for name in shared if name not in (*NAMES, *of_streams, *of_learners)}
     streams = {name: kind.config for name, kind in STREAMS.items()}
-    streams["folder:PATH"] = FAMILIES["folder"].kind("PATH").config
+    for name in ("folder", "csv", "hf"):
+        streams[f"{name}:{FAMILIES[name].takes}"] = FAMILIES[name].kind(FAMILIES[name].takes).config
     nets = {name: method.net_type for name, method in METHODS.items()}
     learners = {name: method.config_type for name, method in METHODS.items()}
     parts = [

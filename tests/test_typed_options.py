@@ -30,7 +30,9 @@ def names(config, *sections):
 
 EVERY = [configure(data=data) for data in STREAMS]
 EVERY += [configure(method=method) for method in METHODS]
-EVERY += [configure(debias=member) for member in MEMBERS] + [configure("folder:there")]
+EVERY += [configure(debias=member) for member in MEMBERS] + [
+    configure(f"{kind}:there") for kind in ("folder", "csv", "hf")
+]
 DEBIASERS = {name for config in EVERY for name in names(config, *MEMBERS)}
 
 

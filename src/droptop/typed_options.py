@@ -16,9 +16,9 @@ class StreamOptions(TypedDict, total=False):
     """List the options that make_stream may have."""
 
     tasks: int
-    """Number of tasks the classes are split into, evenly; 0: two classes per task (the last may have one).
-    split-imagenet9, split-tiny-imagenet9: Number of tasks the classes are split into, evenly. folder:PATH: Number of
-    tasks the classes are split into, evenly; 0: two classes per task."""
+    """Number of tasks the classes are split into, evenly; 0: two classes per task (the last may have one). folder:PATH,
+    csv:FILE, hf:OWNER/NAME: Number of tasks the classes are split into, evenly; 0: two classes per task.
+    split-imagenet9, split-tiny-imagenet9: Number of tasks the classes are split into, evenly."""
     class_order: str
     """Order in which the classes arrive: natural, random (by the seed), or all of them by label or name, such as
     3,1,0,2."""
@@ -40,10 +40,10 @@ class StreamOptions(TypedDict, total=False):
     drop_last: bool
     """Leave out a task's last batch where it is not full."""
     shortcut: str
-    """A cue to paint that tells the class: sticker, watermark, frame, colour, background (where there are masks) or
-    frequency; test sets biased, removed and random come with it. Or none."""
+    """A cue to paint that tells the class: none, sticker, watermark, frame, colour, background (where there are masks)
+    or frequency; adds the test sets biased, removed and random."""
     shortcut_correlation: float
-    """Share of training images whose painted cue points to their class."""
+    """Share of the training images whose painted cue points to their class."""
     shortcut_strength: float | None
     """How much of the image the cue hides where it is, up to 1; by default 0.5 (watermark, colour), 0.2 (frequency,
     whose waves go from black to white at 1) or 1."""
@@ -63,6 +63,20 @@ class StreamOptions(TypedDict, total=False):
     in_memory_mb: int
     """MiB of decoded images to hold in the machine's memory, training images first; the others are read from the
     disk."""
+    image_column: str | None
+    """Column of the images; by default one with a usual name, such as path or image."""
+    label_column: str | None
+    """Column of the labels, which are numbers or texts; by default label, class, target or y."""
+    train_split: str | None
+    """Split to train on; by default train."""
+    test_splits: str | None
+    """Splits to test on, separated by commas; by default test, else val, and those whose names begin with test-."""
+    split_column: str | None
+    """Column that says which rows are for training and which for testing; by default split, partition or set."""
+    image_folder: str | None
+    """Folder that paths are relative to, as seen from that of the file; by default that folder."""
+    revision: str | None
+    """Commit, branch or tag of the repository; by default the newest that the cache has, else the newest of the hub."""
     limit: int | None
     """Training samples per task, at most; by default all."""
     root: str | Path | None
@@ -242,8 +256,8 @@ class LearnerOptions(DebiasOptions, total=False):
     device: str
     """Device to train on."""
     weights: str | None
-    """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT). By
-    default a ResNet starts at random; methods on a ViT must be told."""
+    """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT); by
+    default a ResNet starts at random, a ViT must be told."""
     precision: Literal["fp32", "tf32", "bf16"]
     """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits, as torch does for convolutions;
     on a CPU, fp32), or bf16 (autocast)."""
@@ -255,7 +269,7 @@ class Options(StreamOptions, LearnerOptions, total=False):
     """List the options that run, compare and configure may have."""
 
     seeds: int
-    """Number of seeds, which are a training each."""
+    """Number of seeds, each a training of its own."""
     first_seed: int
     """The first seed; the others are the numbers after it."""
     graphs: bool

@@ -62,3 +62,8 @@ def unknown(word: str, kind: type, program: str) -> str:
     ]
     refused = f"takes no {word}" if word.startswith("-") else f"has no place for {word}"
     return f"{program} {refused}{meant(word, options) or f'; `{program} --help` says what it takes'}"
+
+
+def names(text: str | None) -> list[str] | None:
+    """Return the names in a text that separates them by commas; None where nothing was given."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

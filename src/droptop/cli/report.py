@@ -5,15 +5,18 @@ Loads neither torch nor a learner where the folder records the flags of its run,
 
 import shlex
 import webbrowser
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
+from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require
 from droptop.runs.folder import read_request, recorded_flags
 
@@ -25,6 +28,12 @@ class ReportOptions:
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run, comparison or study, finished or not.")]
     out: Path | None = None
     """File to write; by default report.html in the folder."""
+    by: str | None = None
+    """Options to group a study by, separated by commas, such as lr,debias: of a numeric one, accuracy is shown over its
+    values. By default method and debiasing."""
+    against: str | None = None
+    """What a study's differences are to: a debiasing, a method, or an option with its value (lr=0.1); by default the
+    same without debiasing."""
     open: bool = False
     """Open the page in the browser."""
     watch: bool = False
@@ -48,16 +57,19 @@ def report(args: list[str], console: Console) -> int:
     folder, out = options.folder, options.out or options.folder / "report.html"
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not a folder")
-    again = command(folder)
+    again, by, is_study = command(folder), names(options.by), (folder / "study.toml").is_file()
+    require(is_study or options.by is None, "by", "a study's folder", folder)
+    require(is_study or options.against is None, "against", "a study's folder", folder)
     require(out.parent.is_dir() and not out.is_dir(), "out", "a file in an existing folder", out)
     try:
         from droptop.report.page import render
     except ModuleNotFoundError as error:
         raise BadRequest(f"the report needs {error.name}: pip install 'droptop[report]'") from None
     if options.watch:
-        return watch(folder, again, options.port or 0, options.open, console)
+        page = partial(render.describe, folder, again, by, options.against)
+        return watch(folder, page, options.port or 0, options.open, console)
     try:
-        render.write_report(folder, out, again)
+        render.write_report(folder, out, again, by, options.against)
     except PermissionError as error:
         raise BadRequest(f"{out} cannot be written ({error.strerror}): --out names another file") from None
     console.print(f"report in {out}", highlight=False, markup=False, soft_wrap=True)
@@ -66,12 +78,12 @@ def report(args: list[str], console: Console) -> int:
     return 0
 
 
-def watch(folder: Path, again: str, port: int, show: bool, console: Console) -> int:
-    """Serve the page and keep it up to date until Ctrl-C; return the exit code."""
-    from droptop.report.page.render import describe, render
+def watch(folder: Path, page: Callable[[], Any], port: int, show: bool, console: Console) -> int:
+    """Serve the page that a function describes, and keep it up to date until Ctrl-C; return the exit code."""
+    from droptop.report.page.render import render
     from droptop.report.page.serve import Pages, server
 
-    pages = Pages(folder, lambda version: render(describe(folder, again), version))
+    pages = Pages(folder, lambda version: render(page(), version))
     pages.html()  # refuses a folder that cannot be shown, before anything is served
     with server(pages, port) as serving:
         address = f"http://127.0.0.1:{serving.server_port}/"

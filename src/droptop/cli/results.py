@@ -1,7 +1,6 @@
 """`droptop results`: the results of a study or comparison, grouped by any options. Loads no torch."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
+from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
 from droptop.runs.folder import read_request
@@ -42,7 +42,7 @@ def results(args: list[str], console: Console) -> int:
     options = arguments.read(
         ResultsOptions, args, "droptop results", "shows what a study or comparison found, grouped by any options"
     )
-    is_study, figures = (options.folder / "study.toml").is_file(), names(options.figures)
+    is_study, figures = (options.folder / "study.toml").is_file(), names(options.figures) or []
     if options.export is not None:
         require(
             options.export.parent.is_dir() and not options.export.is_dir(),
@@ -54,9 +54,9 @@ def results(args: list[str], console: Console) -> int:
     values = values_of_study(options.folder) if is_study else values_of_arms(options.folder)
     if not values:
         raise BadRequest(f"{options.folder} has no {'cell' if is_study else 'seed'} that is done")
-    by = names((",".join(BY) if is_study else "arm") if options.by is None else options.by)
+    by = names(options.by) or (BY if is_study else ["arm"])
     reference = reference_of(values, options.against)
-    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests), reference), by)
+    rows = with_short_names(grouped_rows(values, by, figures, names(options.tests) or [], reference), by)
     if not rows:
         raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
     console.print(tables.study_table(rows, by, reference.name))
@@ -93,8 +93,3 @@ def values_of_arms(folder: Path) -> list[dict[str, Any]]:
         shown = f"; {typed('report', folder)} shows a run" if (folder / "config.toml").is_file() else ""
         raise BadRequest(f"{folder} is neither a study nor a comparison{shown}")
     return values_of_comparison(folder)
-
-
-def names(text: str) -> Sequence[str]:
-    """Return the names in a text that separates them by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]

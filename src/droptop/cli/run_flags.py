@@ -42,8 +42,8 @@ ABOUT = {
 }
 # What most people need; `--help` shows these alone.
 SHORT = {
-    *("out", "data", "method", "debias", "seeds", "limit", "device", "against", "equal_cost"),
-    *("stream.tasks", "stream.batch", "stream.image_size", "net.width"),
+    *("out", "data", "method", "debias", "seeds", "limit", "device", "against"),
+    *("stream.tasks", "stream.batch", "stream.shortcut", "stream.image_size", "net.width"),
     *("learner.lr", "learner.memory", "learner.iterations", "droptop.gamma"),
 }
 NEEDED_BY_A_VIT = {"weights"}
@@ -215,7 +215,8 @@ def show_help(command: Command, own: Sequence[help.Option], base: Config, everyt
     """
     shown = SHORT | (NEEDED_BY_A_VIT if isinstance(base.net, ViTConfig) else set())
     usual = {name: getattr(RunOptions, name) for name in ("data", "method", "debias")}
-    names = {"data": [*known_names()], "method": [*METHODS], "debias": [*MEMBERS, *RECIPES]}
+    streams = [name for name in known_names() if everything or not name.endswith(":VARIANT")]
+    names = {"data": streams, "method": [*METHODS], "debias": [*MEMBERS, *RECIPES]}
 
     def options(part: Any, prefix: str = "") -> list[help.Option]:
         return chosen(help.options_of(type(part), part, prefix))

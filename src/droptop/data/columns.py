@@ -29,6 +29,7 @@ class Columns(NamedTuple):
     train: str | None = None  # the split to train on
     tests: str | None = None  # the splits to test on, separated by commas
     folder: str | None = None  # what paths are relative to, where it is not the table's own folder
+    revision: str | None = None  # of a repository of the hub
 
 
 class Splits(NamedTuple):

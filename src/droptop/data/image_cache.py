@@ -13,11 +13,13 @@ Images are decoded by threads, since Pillow's decoders release the interpreter's
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -40,6 +42,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 THREADS = min(32, 2 * (os.cpu_count() or 1))
 BLOCK = 128  # images between two reports
+ADDRESS = re.compile(r" <_io.BytesIO[^>]*>")  # in Pillow's messages
 
 
 def silent(done: int, total: int, what: str) -> None:
@@ -230,11 +233,11 @@ def as_seen(image: Image.Image, at_least: int | None = None) -> Image.Image:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
-    """Open an image file; any error that it causes inside becomes a BadRequest that names the file."""
+def opened(file: Path | BytesIO, name: str | None = None) -> Iterator[Image.Image]:
+    """Open an image file; any error that it causes inside becomes a BadRequest with its name, by default its path."""
     try:
-        with Image.open(path) as image:
+        with Image.open(file) as image:
             yield image
     except Exception as error:  # Pillow's decoders raise errors of many types
-        reason = getattr(error, "strerror", None) or str(error).replace(f" '{path}'", "").replace("\n", " ")
-        raise BadRequest(f"{path} does not decode: {reason}") from None
+        reason = getattr(error, "strerror", None) or ADDRESS.sub("", str(error)).replace(f" '{file}'", "")
+        raise BadRequest(f"{name or file} does not decode: {' '.join(reason.split())}") from None

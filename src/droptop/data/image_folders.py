@@ -147,15 +147,19 @@ def same_classes(here: Path, ours: Sequence[str], there: Path, theirs: Sequence[
 def hold_out(part: ImageFolder) -> tuple[ImageFolder, ImageFolder]:
     """Split a part in training and test images, a fifth of each class for testing.
 
-    Test images are those whose names have the smallest hashes. So the split is the same for every seed, and nearly the
-    same after images are added.
+    So the split is the same for every seed, and nearly the same after images are added.
     """
     held: set[int] = set()
     for name, rows in zip(part.classes, part.rows_of):
-        count = max(1, round(HELD_OUT * len(rows)))
-        if count == len(rows):
+        if len(rows) == 1:
             raise BadRequest(
                 f"{part.home}/train/{name} holds one image, and there is neither test nor val: none can be held out"
             )
-        held |= set(sorted(rows, key=lambda row: hashlib.sha256(part.names[row].encode()).digest())[:count])
+        held |= set(fifth(rows, part.names.__getitem__))
     return (part.select([row for row in range(len(part)) if row not in held]), part.select(sorted(held)))
+
+
+def fifth(rows: Sequence[int], name: Callable[[int], str]) -> list[int]:
+    """Return a fifth of some rows, one at least: those whose names have the smallest hashes."""
+    by_hash = sorted(rows, key=lambda row: hashlib.sha256(name(row).encode()).digest())
+    return by_hash[: max(1, round(HELD_OUT * len(rows)))]

@@ -15,6 +15,7 @@ from typing import Any, Unpack
 import torch
 
 from droptop import methods, trackers
+from droptop.data.hub import parts_of
 from droptop.debias import Chosen, DropTopConfig, members_of
 from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
@@ -38,17 +39,17 @@ class RunOptions:
     method: str = "er"
     """Method to learn by, or a Python file of yours that defines one."""
     debias: str = "droptop"
-    """What to debias with: none, a name, a Python file of yours that defines a debiaser, or several joined by +
-    (droptop+mixstyle). `compare` also takes several separated by commas, an arm for each."""
+    """What to debias with: none, a name, a Python file of yours, or several joined by + (droptop+mixstyle). `compare`
+    also takes several separated by commas, an arm for each."""
     seeds: int = 5
-    """Number of seeds, which are a training each."""
+    """Number of seeds, each a training of its own."""
     first_seed: int = 0
     """The first seed; the others are the numbers after it."""
     root: Path | None = None
     """Folder of the data sets that are not built in; by default the one that DROPTOP_DATA names, else ./data."""
     weights: str | None = None
-    """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT). By
-    default a ResNet starts at random; methods on a ViT must be told."""
+    """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT); by
+    default a ResNet starts at random, a ViT must be told."""
     device: str = "cpu"
     """Device to train on."""
     precision: Precision = "tf32"
@@ -201,6 +202,9 @@ def absolute(name: str, value: str) -> str:
         return value
     if name == "data":
         kind, _, path = value.partition(":")
+        if kind == "hf":
+            place, config = parts_of(path)
+            return f"hf:{place}" + (f":{config}" if config else "")
         return f"{kind}:{Path(path).expanduser().absolute()}" if kind in ("folder", "csv") and path else value
     return str(Path(value).expanduser().absolute())
 

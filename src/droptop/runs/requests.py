@@ -160,8 +160,8 @@ def finished(plan: Plan, out: Path) -> bool:
 def file_hash(option: str, value: str | None, columns: Columns = Columns()) -> str | None:
     """Return the SHA-256 of the file that an option names, or of all its files; None where it names none.
 
-    Where data is a table, `columns` says what is taken of it. Hashing many images takes long: a caller with many runs
-    caches the answer.
+    Data of the hub have their version in words instead. Where data is a table, `columns` says what is taken of it.
+    Hashing many images takes long: a caller with many runs caches the answer.
     """
     if option == "weights":
         return describe(value)
@@ -198,10 +198,10 @@ def record_environment(
     except ValueError:
         raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
     for name, value in files.items():
-        if value is not None and before.get(name, value) != value:
+        if value is not None and (began := before.get(name, value)) != value:
+            change = f"it is {value}, not {began}" if " " in value else "its SHA-256 is another"
             raise BadRequest(
-                f"--{name} {getattr(options, name)} is not what {run} began with: its SHA-256 is another; "
-                "take a new folder for it"
+                f"--{name} {getattr(options, name)} is not what {run} began with: {change}; take a new folder for it"
             )
     if not asked.matches_environment(before):
         raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")

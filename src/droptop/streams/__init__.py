@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop.data import cifar as cifar_files
-from droptop.data import csv_images
+from droptop.data import csv_images, hub_images
 from droptop.data import fashion as fashion_images
 from droptop.data import folder as user_folder
 from droptop.data import imagenet9 as imagenet9_files
@@ -15,7 +15,7 @@ from droptop.data import mnist as mnist_files
 from droptop.data.columns import Columns
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest, meant
-from droptop.streams import cifar, csv_file, fashion, folder, imagenet9, mnist
+from droptop.streams import cifar, csv_file, fashion, folder, hub, imagenet9, mnist
 from droptop.streams.colours import ColourConfig
 from droptop.streams.shortcuts import ShortcutConfig
 from droptop.streams.stream import Stream, StreamConfig
@@ -121,6 +121,15 @@ def _csv(path: str) -> StreamKind:
     return StreamKind(partial(csv_file.csv_file, path), csv_file.CsvConfig, folder.PRESET, "images in a list", data)
 
 
+def _hub(name: str) -> StreamKind:
+    data = Data(
+        lambda root: hub_images.where(name),
+        lambda root, progress: hub_images.check(name, progress),
+        version=partial(hub_images.version, name),
+    )
+    return StreamKind(partial(hub.hub, name), hub.HubConfig, folder.PRESET, "images of the hub", data)
+
+
 STREAMS: dict[str, StreamKind] = {
     "fashion": StreamKind(fashion.fashion, StreamConfig, fashion.PRESET, "no shortcut", border=fashion_images.PADDING),
     "fashion-sticker": StreamKind(
@@ -169,6 +178,7 @@ STREAMS: dict[str, StreamKind] = {
 FAMILIES: dict[str, Family] = {
     "folder": Family("PATH", "your own images, PATH/train/CLASS/*.jpg and, if there are any, PATH/test", _folder),
     "csv": Family("FILE", "your own images, listed in a table of paths and labels", _csv),
+    "hf": Family("OWNER/NAME", "a data set of the Hugging Face hub, or hf:FOLDER of its files", _hub),
     "split-imagenet9": Family("VARIANT", "trains on one of its variants, such as only_fg", _imagenet9),
     "split-tiny-imagenet9": Family("VARIANT", "trains on one of its variants", _tiny_imagenet9),
 }

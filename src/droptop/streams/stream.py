@@ -51,10 +51,10 @@ class StreamConfig:
     drop_last: bool = True
     """Leave out a task's last batch where it is not full."""
     shortcut: str = NO_CUE
-    """A cue to paint that tells the class: sticker, watermark, frame, colour, background (where there are masks) or
-    frequency; test sets biased, removed and random come with it. Or none."""
+    """A cue to paint that tells the class: none, sticker, watermark, frame, colour, background (where there are masks)
+    or frequency; adds the test sets biased, removed and random."""
     shortcut_correlation: float = 0.95
-    """Share of training images whose painted cue points to their class."""
+    """Share of the training images whose painted cue points to their class."""
     shortcut_strength: float | None = None
     """How much of the image the cue hides where it is, up to 1; by default 0.5 (watermark, colour), 0.2 (frequency,
     whose waves go from black to white at 1) or 1."""

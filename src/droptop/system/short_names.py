@@ -1,6 +1,6 @@
 """Names as people are told of them: a path becomes its last part, since a title has no room for the others.
 
-folder:/data/mine/images     -> folder:images
+folder:/data/mine/images     -> folder:images, and csv: and hf: likewise
 /x/my_method.py:Mine         -> my_method:Mine
 droptop+/x/my_debias.py      -> droptop+my_debias
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-FOLDER = "folder:"
+PATHS = re.compile(r"(folder:|csv:|hf:(?=/))(.*)")
 PYTHON_FILE = re.compile(r"(?:^|(?<=\+))(/[^:]*?|[^/+:][^+:]*?)\.py(?=[:+]|$)")  # alone, or beside others
 
 
@@ -18,8 +18,8 @@ def short_name(text: str, parts: int = 1) -> str:
 
     It has as many of the last parts of a path as asked for; a name without a path is returned as it is.
     """
-    if text.startswith(FOLDER):
-        return FOLDER + _end(text.removeprefix(FOLDER), parts)
+    if found := PATHS.fullmatch(text):
+        return found[1] + _end(found[2], parts)
     if PYTHON_FILE.search(text):
         return PYTHON_FILE.sub(lambda found: _end(found[1], parts), text)
     return _end(text, parts) if text.startswith("/") else text

@@ -58,7 +58,7 @@ def effects(
     bar = base.mark_rule(strokeWidth=4, strokeCap="round", color="var(--debiased)", opacity=0.45).encode(
         x=alt.X(
             "low:Q",
-            title="minus plain, points of A_avg",
+            title="difference in points of A_avg",
             scale=scale,
             axis=alt.Axis(format="+.2~f", tickCount=4 if edges else 8),
         ),
@@ -101,6 +101,28 @@ def means(data: str, count: int, arms: list[str]) -> dict[str, Any]:
         tooltip=["row:N", "arm:N", alt.Tooltip("mean:Q", format=".1f"), alt.Tooltip("error:Q", format=".1f"), "n:Q"],
     )
     return finished(alt.layer(bar, dot), 0.7 * STRIP * count * len(arms), data)
+
+
+def over_option(
+    name: str, contents: list[float], arms: list[str], logarithmic: bool, title: str, **values: Any
+) -> dict[str, Any]:
+    """Chart the accuracy over the values of an option, with a bar of one standard error either way."""
+    scale = alt.Scale(type="log", nice=False, padding=12) if logarithmic else alt.Scale(zero=False, padding=12)
+    axis = alt.Axis(values=contents, format="~g", grid=False, labelOverlap=True)
+    base = panel(**values).encode(x=alt.X("value:Q", title=name, scale=scale, axis=axis), color=arm_colour(arms))
+    bar = base.mark_rule(strokeWidth=3, strokeCap="round", opacity=0.45).encode(
+        y=alt.Y("low:Q", title="A_avg, percent", scale=alt.Scale(zero=False, padding=8)), y2="high:Q"
+    )
+    line = base.mark_line(point=alt.OverlayMarkDef(size=50, filled=True), strokeWidth=2).encode(
+        y="mean:Q",
+        tooltip=[
+            "arm:N",
+            alt.Tooltip("value:Q", title=name, format="~g"),
+            *(alt.Tooltip(f"{number}:Q", format=".1f") for number in ("mean", "error")),
+            "n:Q",
+        ],
+    )
+    return finished(alt.layer(bar, line), 210, title)
 
 
 def curves(test: str, arms: list[str], tasks: int, lowest: float, highest: float) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """From a folder to one HTML file that needs nothing else: style, script, charts and pictures are in it."""
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -21,11 +22,16 @@ from droptop.system.cache_folder import cache_folder
 from droptop.system.files import write_atomic
 
 
-def describe(folder: Path, again: str) -> Page:
-    """Return the page of a run, a comparison or a study; `again` is the command that makes the same again."""
+def describe(folder: Path, again: str, by: Sequence[str] | None = None, against: str | None = None) -> Page:
+    """Return the page of a run, a comparison or a study; `again` is the command that makes the same again.
+
+    A study's is grouped by the options in `by`, and its differences are to what `against` says.
+    """
     if (folder / "study.toml").is_file():
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
-        return page_of_study(folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs))
+        return page_of_study(
+            folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs), by, against
+        )
     request = read_request(folder)
     text = (folder / "config.toml").read_text("utf-8")
     page = page_of_runs(request, again, text, environment_of([folder]))
@@ -112,9 +118,11 @@ def bundle() -> str:
     return text
 
 
-def write_report(folder: Path, out: Path, again: str) -> Path:
+def write_report(
+    folder: Path, out: Path, again: str, by: Sequence[str] | None = None, against: str | None = None
+) -> Path:
     """Write the page of a folder to a file; return its path; refuse what is not a folder."""
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not a folder")
-    write_atomic(out, render(describe(folder, again)).encode())
+    write_atomic(out, render(describe(folder, again, by, against)).encode())
     return out
