@@ -66,7 +66,8 @@ def paired(a: Any, b: Any = None) -> Paired | PairedArms:
 
     Returns:
         Means with their standard errors, the difference b - a with its 95% interval and the p-value of a paired t-test,
-        and the smallest effect that would have been seen (in four of five cases); of several arms all of that by name, with p-values that are also corrected for their number (`p_holm`).
+        and the smallest effect that would have been seen, four times of five; of several arms all of that by name, with
+        p-values that are also corrected for their number (`p_holm`).
 
     Raises:
         BadRequest: The seeds are not the same, or a result is not a number.

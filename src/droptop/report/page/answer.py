@@ -84,7 +84,8 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     ]
     corrected = f"the number of {'arms times ' * several}test sets"
     reference = next(iter(comparison["arms"]))
-    note = f"The difference to {sentences.reference_name(reference)} in average accuracy, of {tables.counted(len(done), 'paired seed')}"
+    seeds = tables.counted(len(done), "paired seed")
+    note = f"The difference to {sentences.reference_name(reference)} in average accuracy, of {seeds}"
     note += (
         f", and its 95% interval; filled where p < 0.05, corrected for {corrected}, of {FEWEST} seeds or more."
         if len(done) > 1
