@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from droptop.debias import Debiaser, DropTop, DropTopConfig, drop_mask, fuse
     from droptop.debias.attach import Attached, attach
     from droptop.errors import BadBatch, BadCheckpoint, BadRequest, Diverged, DroptopError
+    from droptop.groups import Groups
     from droptop.learner import Learner, LearnerConfig
     from droptop.methods import METHODS
     from droptop.results.metrics import accuracy
@@ -34,6 +35,7 @@ _HOMES = {  # the names that each module has
     "debias": ("Debiaser", "DropTop", "DropTopConfig", "drop_mask", "fuse"),
     "debias.attach": ("Attached", "attach"),
     "errors": ("BadBatch", "BadCheckpoint", "BadRequest", "Diverged", "DroptopError"),
+    "groups": ("Groups",),
     "learner": ("Learner", "LearnerConfig"),
     "methods": ("METHODS",),
     "results.metrics": ("accuracy",),
@@ -63,6 +65,7 @@ __all__ = [
     "DropTop",
     "DropTopConfig",
     "DroptopError",
+    "Groups",
     "History",
     "Learner",
     "LearnerConfig",

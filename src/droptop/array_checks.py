@@ -189,6 +189,15 @@ def truths(values: Any, shape: tuple[int, ...], what: str, means: str) -> Tensor
     return true
 
 
+def check_codes(codes: Any, names: int) -> None:
+    """Raise BadBatch unless these are the codes of groups: int64 (N), positions in `names` names. Reads a GPU, too."""
+    check_tensor(codes, "codes of groups")
+    if codes.dtype != torch.int64 or codes.dim() != 1:
+        raise BadBatch(f"codes of groups must be int64 (samples), not {shape_of(codes)} of {codes.dtype}")
+    if known(codes, on_gpu=True) and not 0 <= codes.min() <= codes.max() < names:
+        raise BadBatch(f"codes of groups must lie in 0 to {names - 1}, not {codes.min()} to {codes.max()}")
+
+
 def check_rows(rows: Any, count: int) -> None:
     """Raise BadBatch unless `count` samples are chosen from by a slice, by numbers, or by True or False for each."""
     if isinstance(rows, slice):

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Protocol, TypeGuard
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from droptop import array_checks
 from droptop.errors import BadBatch, BadRequest
+from droptop.groups import Groups, groups_by_column
 
 Rows = dict[str, Tensor]  # columns by name, one row per sample
 Tasks = tuple[tuple[int, ...], ...]  # classes of each task
@@ -101,6 +102,8 @@ class Samples:
         y: The labels (N), int64.
         follows: N: whether the shortcut of this sample points to its class; True and False, or 1 and 0.
         shortcut: N, height, width: the pixels of the shortcut, likewise.
+        groups: Groups of the samples by the name of their column; or those of one column, which is then called group.
+            A column is `Groups`, or N integers or texts.
 
     Raises:
         BadBatch: A part is no tensor, or has another type or shape, or other values, or they are on several devices.
@@ -110,6 +113,7 @@ class Samples:
     y: Tensor
     follows: Tensor | None = None
     shortcut: Tensor | None = None
+    groups: Any = None  # once made, by column: dict[str, Groups]
 
     def __post_init__(self) -> None:
         array_checks.check_images(self.x, on_gpu=True)
@@ -121,12 +125,10 @@ class Samples:
         ):
             if (values := getattr(self, name)) is not None:
                 object.__setattr__(self, name, array_checks.truths(values, shape, name, means))
-        array_checks.check_devices(self.columns)
-
-    @property
-    def columns(self) -> Rows:
-        """Return what is known of the samples by name, a row per sample."""
-        return {name: column for name, column in vars(self).items() if column is not None}
+        groups = groups_by_column(self.groups, count, self.x.device)
+        object.__setattr__(self, "groups", groups)
+        columns = {name: column for name, column in vars(self).items() if isinstance(column, Tensor)}
+        array_checks.check_devices(columns | {f"groups of {name}": of.codes for name, of in groups.items()})
 
     def __len__(self) -> int:
         return len(self.y)
@@ -140,17 +142,25 @@ class Samples:
     def __getitem__(self, rows: Tensor) -> "Samples":
         """Return the samples of these rows, by their numbers or by True and False for each."""
         array_checks.check_rows(rows, len(self))
-        return self.with_columns({name: column[rows] for name, column in self.columns.items()})
+        return self.each(lambda column: column[rows])
 
-    def with_columns(self, columns: Rows) -> "Samples":
-        """Return samples with these columns, rows or copies of this one's: they are not checked again."""
+    def each(self, change: Callable[[Tensor], Tensor]) -> "Samples":
+        """Return samples with every column changed alike, such as moved to a device: they are not checked again."""
+        columns = {name: change(column) for name, column in vars(self).items() if isinstance(column, Tensor)}
+        return self.with_columns(columns, {name: of.at(change(of.codes)) for name, of in self.groups.items()})
+
+    def with_columns(self, columns: Rows, groups: dict[str, Groups] | None = None) -> "Samples":
+        """Return samples with these columns beside their others or in their place: they are not checked again."""
         samples = object.__new__(Samples)
-        vars(samples).update(dict.fromkeys(vars(self)) | columns)
+        vars(samples).update(vars(self) | columns | ({} if groups is None else {"groups": groups}))
         return samples
 
 
 class Source(Protocol):
-    """Give samples by row, from memory (`Samples` are their own source) or from a disk."""
+    """Give samples by row, from memory (`Samples` are their own source) or from a disk.
+
+    One that knows groups of its samples has an attribute `groups` besides, as `Samples` take it.
+    """
 
     @property
     def y(self) -> Tensor:
@@ -176,12 +186,18 @@ def read(source: Source, rows: Tensor) -> Samples:
     return samples
 
 
+def groups_of(source: Source) -> dict[str, Groups]:
+    """Return the groups of all rows of a source by column; none for a source that knows none."""
+    return groups_by_column(getattr(source, "groups", None), len(source), source.y.device)
+
+
 def check_source(spec: Spec, source: Any, what: str) -> None:
     """Raise BadRequest unless a source has labels of the spec's classes and its first image fits the spec."""
     if not isinstance(getattr(source, "y", None), Tensor):
         raise BadRequest(f"{what} must be Samples of images and labels, not a {type(source).__name__}")
     try:
         array_checks.check_labels(source.y, len(source))
+        groups_of(source)
         if len(source):
             first = read(source, torch.zeros(1, dtype=torch.int64, device=source.y.device))
             array_checks.check_images(first.x, spec.shape, spec.dtype, on_gpu=True)
@@ -202,6 +218,11 @@ class Subset:
     @property
     def y(self) -> Tensor:
         return self.source.y[self.rows]
+
+    @property
+    def groups(self) -> dict[str, Groups]:
+        """Return the groups of these rows by column."""
+        return {name: of[self.rows] for name, of in groups_of(self.source).items()}
 
     def __len__(self) -> int:
         return len(self.rows)

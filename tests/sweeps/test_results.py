@@ -10,7 +10,7 @@ from droptop import BadRequest
 from droptop.report.tables import averaged_over
 from droptop.results.statistics import compare
 from droptop.sweeps.pairing import Plain
-from droptop.sweeps.results import also_varied, export, grouped_rows
+from droptop.sweeps.results import FIGURES, also_varied, export, grouped_rows, usual_figures
 
 
 def values(seeds=6):
@@ -198,3 +198,9 @@ def test_the_plain_twin_differs_in_what_the_debiasing_stands_for():
         assert twin(cell("droptop", **{rate: 0.7})) is None
         assert twin(none) is None
         assert twin(cell("robust", **robust) | {"seed": 1}) is None
+
+
+def test_the_worst_group_and_the_gap_are_shown_unless_others_are_named():
+    figures = ("A_avg", "gap place", "place=sea", "worst place", "worst", "A_last")
+    values = [{"figure": figure} for figure in figures * 2]
+    assert usual_figures(values) == [*FIGURES, "gap place", "worst place"]

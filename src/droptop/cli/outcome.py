@@ -10,6 +10,7 @@ from droptop.errors import typed
 from droptop.report import sentences, tables
 from droptop.report.compare_table import compare_table
 from droptop.report.diagnosis_text import diagnosis_lines
+from droptop.report.groups import group_lines
 from droptop.report.next_steps import Facts, next_steps
 from droptop.results.diagnosis import diagnose
 from droptop.runs.folder import read_costs, read_request
@@ -30,6 +31,7 @@ def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:
         facts = Facts(out, again, first.options, diagnose(first.name, result))
         print_lines(diagnosis_lines(facts.diagnosis, result), console)
         console.print(tables.run_table(result))
+    print_lines(group_lines(result["arms"] if "effects" in result else {result["debias"]: result}), console)
     if steps := next_steps(facts):
         print_lines(["what to try next"], console)
         for step in steps:

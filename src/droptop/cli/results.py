@@ -14,7 +14,7 @@ from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
 from droptop.runs.folder import read_request
 from droptop.sweeps.pairing import reference_of
-from droptop.sweeps.results import BY, FIGURES, also_varied, export, grouped_rows, with_short_names
+from droptop.sweeps.results import BY, also_varied, export, grouped_rows, usual_figures, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells, values_of_comparison
 
 
@@ -29,8 +29,8 @@ class ResultsOptions:
     against: str | None = None
     """What differences are to: a debiasing, a method, an option with its value (lr=0.1), or several of these; by
     default the same without debiasing, or the first arm of a comparison."""
-    figures: str = ",".join(FIGURES)
-    """Figures to show, separated by commas."""
+    figures: str | None = None
+    """Figures to show, separated by commas; by default A_avg, A_last, F_last and, of groups, the worst and the gap."""
     tests: str = ""
     """Test sets to show, separated by commas; by default all."""
     export: Path | None = None
@@ -42,7 +42,7 @@ def results(args: list[str], console: Console) -> int:
     options = arguments.read(
         ResultsOptions, args, "droptop results", "shows what a study or comparison found, grouped by any options"
     )
-    is_study, figures = (options.folder / "study.toml").is_file(), names(options.figures) or []
+    is_study = (options.folder / "study.toml").is_file()
     if options.export is not None:
         require(
             options.export.parent.is_dir() and not options.export.is_dir(),
@@ -55,10 +55,11 @@ def results(args: list[str], console: Console) -> int:
     if not values:
         raise BadRequest(f"{options.folder} has no {'cell' if is_study else 'seed'} that is done")
     by = names(options.by) or (BY if is_study else ["arm"])
+    figures = names(options.figures) or usual_figures(values)
     reference = reference_of(values, options.against)
     rows = with_short_names(grouped_rows(values, by, figures, names(options.tests) or [], reference), by)
     if not rows:
-        raise BadRequest(f"nothing was measured of {options.figures} on {options.tests or 'any test set'}")
+        raise BadRequest(f"nothing was measured of {', '.join(figures)} on {options.tests or 'any test set'}")
     console.print(tables.study_table(rows, by, reference.name))
     if varied := also_varied(values, by):
         console.print(

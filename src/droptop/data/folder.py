@@ -11,21 +11,24 @@ from typing import NamedTuple
 from torch import Tensor
 
 from droptop.data.checks import check_images, check_scenes
+from droptop.data.group_table import FILE, GroupTable, read_groups
 from droptop.data.image_cache import ImageSet, silent
 from droptop.data.image_folders import FURTHER, ImageFolder, read_tree
 from droptop.data.root import FileProgress
 from droptop.data.scenes import MASK, Scenes, plain, read_boxes
 from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, all_refusals
+from droptop.groups import Groups
 
 
 class UserTree(NamedTuple):
-    """Hold the training and test images of a user's folder."""
+    """Hold the training and test images of a user's folder, and their groups."""
 
     place: Path
     train: ImageFolder
     test: ImageFolder
     more: dict[str, ImageFolder]  # further test sets by name
+    groups: GroupTable | None  # None where nobody says which image is in which group
 
     @property
     def everything(self) -> tuple[ImageFolder, ...]:
@@ -34,18 +37,29 @@ class UserTree(NamedTuple):
 
 
 def read_user_tree(path: str) -> UserTree:
-    """Return the images of a folder; refuse a single class, and test sets whose names are taken."""
+    """Return the images of a folder; refuse a single class, test sets whose names are taken, and wrong groups."""
     place = Path(path).expanduser()
     train, test, more = read_tree(place)
     if len(train.classes) == 1:
         raise BadRequest(f"{place / 'train'} holds one class, {train.classes[0]}: a stream has two at least")
     for name in more.keys() & {"", "test", "original", *VARIANTS}:
         raise BadRequest(f"{place / FURTHER}{name} needs another name: {name or 'an empty one'} is taken")
-    return UserTree(place, train, test, more)
+    return UserTree(place, train, test, more, read_groups(place))
 
 
-def image_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], dict[str, tuple[ImageSet, Tensor]]]:
-    """Return how to make the training images and each test set at `size` pixels per side, each with its labels."""
+class Part(NamedTuple):
+    """Hold how to make the images of a part, their labels, and their groups by column."""
+
+    images: ImageSet
+    y: Tensor
+    groups: dict[str, Groups]
+
+
+def image_sets(tree: UserTree, size: int) -> tuple[Part, dict[str, Part]]:
+    """Return the training images and the test sets by name, at `size` pixels per side.
+
+    Test images without a group are refused; training images have groups if all of them are in the file of groups.
+    """
     place, test = tree.place, tree.test
     scenes = scenes_of(place, test)
     if scenes is None:
@@ -55,9 +69,17 @@ def image_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], dict
         tests = {"original": plain(test, size, f"{place}, test")}
         for variant in VARIANTS:
             tests[variant] = scenes.image_set(variant, range(len(test)), size, f"{place}, {variant}")
-    labelled = {name: (images, test.y) for name, images in tests.items()}
-    labelled |= {name: (plain(part, size, f"{place}, {name}"), part.y) for name, part in tree.more.items()}
-    return (plain(tree.train, size, f"{place}, training"), tree.train.y), labelled
+    table, further = tree.groups, tree.more
+    groups = {name: table.of(part) for name, part in [("", test), *further.items()]} if table else {}
+    parts = {name: Part(images, test.y, groups.get("", {})) for name, images in tests.items()}
+    parts |= {
+        name: Part(plain(part, size, f"{place}, {name}"), part.y, groups.get(name, {}))
+        for name, part in further.items()
+    }
+    if table is not None:
+        table.note_unseen(tree.train, [test, *further.values()])
+    of_training = table.of(tree.train) if table is not None and table.covers(tree.train) else {}
+    return Part(plain(tree.train, size, f"{place}, training"), tree.train.y, of_training), parts
 
 
 def mask_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], tuple[ImageSet, Tensor]] | None:
@@ -75,16 +97,17 @@ def mask_sets(tree: UserTree, size: int) -> tuple[tuple[ImageSet, Tensor], tuple
 
 
 def version(path: str) -> str | None:
-    """Return the SHA-256 of the names and sizes of the images of a folder, by which a run knows them.
+    """Return the SHA-256 of the names and sizes of the images of a folder and of their groups, by which a run knows it.
 
     None where there is no such folder.
     """
     try:
+        tree = read_user_tree(path)
         parts = [
-            (name, part.path(row).stat().st_size)
-            for part in read_user_tree(path).everything
-            for row, name in enumerate(part.names)
+            (name, part.path(row).stat().st_size) for part in tree.everything for row, name in enumerate(part.names)
         ]
+        if tree.groups is not None:
+            parts += [(f"{FILE} {hashlib.sha256((tree.place / FILE).read_bytes()).hexdigest()}", 0)]
     except (BadRequest, OSError):
         return None
     return hashlib.sha256(json.dumps(sorted(parts)).encode()).hexdigest()
@@ -107,6 +130,10 @@ def check(path: str, progress: FileProgress = silent) -> str:
     tree = read_user_tree(path)
     lines = []
     with all_refusals() as trying:
+        if tree.groups is not None:
+            for part in (tree.test, *tree.more.values()):
+                with trying():
+                    tree.groups.of(part)
         for name, part in (("training", tree.train), ("test", tree.test), *tree.more.items()):
             with trying():
                 lines.append(check_images(part, name, progress))

@@ -14,7 +14,7 @@ Images are decoded by threads, since Pillow's decoders release the interpreter's
 import hashlib
 import os
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -34,6 +34,7 @@ from droptop.data import image_store
 from droptop.data.image_store import BadCache, Pixels, StoredImages
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest
+from droptop.groups import Groups
 from droptop.system.cache_folder import cache_folder
 from droptop.system.locks import locked
 from droptop.types import Samples, Source
@@ -86,7 +87,7 @@ def read_once(key: Hashable, read: Callable[[], T]) -> T:
 
 
 # Images in memory, as long as one of the seeds of this process uses them.
-_IN_MEMORY: WeakValueDictionary[tuple[Path, bytes], Samples] = WeakValueDictionary()
+_IN_MEMORY: WeakValueDictionary[tuple[Hashable, ...], Samples] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -130,19 +131,20 @@ class Room:
         return fits
 
 
-def load_images(image_set: ImageSet, y: Tensor, room: Room) -> Source:
-    """Return the decoded images, in memory where there is room, else on the disk."""
-    on_disk = StoredImages(decoded(image_set), y)
+def load_images(image_set: ImageSet, y: Tensor, room: Room, groups: Mapping[str, Groups] | None = None) -> Source:
+    """Return the decoded images with their labels and groups, in memory where there is room, else on the disk."""
+    on_disk = StoredImages(decoded(image_set), y, groups)
     if not room.take(on_disk.nbytes):
         return on_disk
-    key = (on_disk.path, y.numpy().tobytes())
+    named = tuple((name, of.names, of.codes.numpy().tobytes()) for name, of in on_disk.groups.items())
+    key = (on_disk.path, y.numpy().tobytes(), named)
     if (samples := _IN_MEMORY.get(key)) is not None:
         return samples
     rows = torch.arange(len(on_disk))
     try:
         samples = on_disk[rows]
     except BadCache:  # the damaged file is removed by now
-        samples = StoredImages(decoded(image_set), y)[rows]
+        samples = StoredImages(decoded(image_set), y, groups)[rows]
     _IN_MEMORY[key] = samples
     return samples
 

@@ -19,7 +19,7 @@ import os
 import uuid
 import weakref
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptop.errors import DroptopError
+from droptop.groups import Groups
 from droptop.types import Samples
 
 FORMAT = 1  # increase it when images are laid out or made in another way
@@ -103,8 +104,8 @@ def whole(path: Path, key: str) -> bool:
 class StoredImages:
     """Read samples from a file of decoded images, which stays open."""
 
-    def __init__(self, path: Path, y: Tensor) -> None:
-        self.path, self.y = path, y
+    def __init__(self, path: Path, y: Tensor, groups: Mapping[str, Groups] | None = None) -> None:
+        self.path, self.y, self.groups = path, y, dict(groups or {})
         self.file = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self.file)
         header = json.loads(os.pread(self.file, HEADER, 0))
@@ -134,4 +135,5 @@ class StoredImages:
             if read != self.row_bytes or zlib.crc32(image) != self.sums[row]:
                 self.path.unlink(missing_ok=True)
                 raise BadCache(f"{self.path}: row {row} is damaged; the file has been removed and will be made anew")
-        return Samples(torch.from_numpy(pixels), self.y[rows])
+        groups = {name: of[rows] for name, of in self.groups.items()}
+        return Samples(torch.from_numpy(pixels), self.y[rows], groups=groups)

@@ -6,6 +6,7 @@ from rich.table import Table
 
 from droptop.report.sentences import ranked
 from droptop.report.tables import LEGEND, NAMES, effect_cells, heading, mean_error
+from droptop.results.metrics import is_of_group
 from droptop.results.statistics import verdict
 
 
@@ -32,6 +33,8 @@ def pair_table(comparison: dict[str, Any]) -> Table:
     )
     for test, figures in effects.items():
         for figure, effect in figures.items():
+            if is_of_group(figure):
+                continue  # the page has them
             table.add_row(
                 test if figure == "A_avg" else "",
                 NAMES.get(figure, figure),

@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from droptop.options import NO_DEBIAS
+from droptop.results.metrics import is_of_group
 from droptop.results.statistics import CURVES, Effect, estimate
 from droptop.system.short_names import short_name
 
@@ -48,7 +49,7 @@ def run_table(summary: dict[str, Any]) -> Table:
     table = Table("test set", "", short_name(summary["debias"]), title=f"{heading(summary)} ({LEGEND})")
     for test, figures in summary["tests"].items():
         for figure, values in figures.items():
-            if figure not in CURVES:
+            if figure not in CURVES and not is_of_group(figure):
                 table.add_row(test if figure == "A_avg" else "", NAMES.get(figure, figure), mean_error(values))
         table.add_section()
     return table

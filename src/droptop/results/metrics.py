@@ -2,7 +2,7 @@
 
 An evaluation is whole numbers: for each group of samples and each class, how many samples there were and how many were
 classified correctly. All figures follow from these. Groups are "all", or "follow" and "contradict" where a stream knows
-its shortcut.
+its shortcut; beside these, a stream may have columns of groups of its own, each with an evaluation by its groups.
 
     a[i][j]   accuracy on the classes of task j after task i, predicted among all classes seen, in percent
     A_i       accuracy over all samples of the classes seen after task i
@@ -21,6 +21,7 @@ import numpy as np
 
 from droptop.errors import BadRequest
 
+WORST, GAP = "worst ", "gap "  # what the names of figures of a column of groups begin with
 SMALLEST_GROUP = 5  # samples; the accuracy of a smaller group is noise
 
 
@@ -90,17 +91,46 @@ def forgetting(matrix: list[list[float | None]]) -> float | None:
     return float(np.mean(lost)) if lost else None
 
 
+def group_accuracies(groups: Evaluation) -> dict[str, float | None]:
+    """Return the accuracy of every group; None where it has no sample of the classes seen."""
+    return {name: accuracy({name: tally}) if sum(tally["n"]) else None for name, tally in groups.items()}
+
+
+def large_enough(counts: Iterable[tuple[int, int]]) -> list[float]:
+    """Return the accuracy of every (samples, right answers) of SMALLEST_GROUP samples or more."""
+    return [_percent(correct, n) for n, correct in counts if n >= SMALLEST_GROUP]
+
+
 def worst_group(groups: Evaluation) -> float | None:
     """Return the lowest accuracy of a class in a group, of SMALLEST_GROUP samples or more; None if there is none."""
-    return min(
-        (
-            _percent(correct, n)
-            for tally in groups.values()
-            for n, correct in zip(tally["n"], tally["correct"])
-            if n >= SMALLEST_GROUP
-        ),
-        default=None,
-    )
+    cells = (cell for tally in groups.values() for cell in zip(tally["n"], tally["correct"]))
+    return min(large_enough(cells), default=None)
+
+
+def column_figures(column: str, groups: Evaluation) -> dict[str, float | None]:
+    """Return the figures of a column of groups: `worst COLUMN`, `gap COLUMN`, and `COLUMN=GROUP` for every group.
+
+    The gap is the accuracy of the best group minus that of the worst; both of SMALLEST_GROUP samples or more.
+    """
+    accuracies = large_enough((sum(tally["n"]), sum(tally["correct"])) for tally in groups.values())
+    worst, best = min(accuracies, default=None), max(accuracies, default=None)
+    figures = {f"{WORST}{column}": worst, f"{GAP}{column}": None if worst is None or best is None else best - worst}
+    return figures | {f"{column}={name}": value for name, value in group_accuracies(groups).items()}
+
+
+def columns_of(figures: Iterable[str]) -> list[str]:
+    """Return the columns of groups that there are figures of, by the figures' names."""
+    return [figure.removeprefix(WORST) for figure in figures if figure.startswith(WORST)]
+
+
+def groups_in(figures: Iterable[str], column: str) -> list[str]:
+    """Return the groups of a column that there are figures of, by the figures' names."""
+    return [figure.removeprefix(f"{column}=") for figure in figures if figure.startswith(f"{column}=")]
+
+
+def is_of_group(figure: str) -> bool:
+    """Return whether a figure is the accuracy of one group of a column, of which there may be many."""
+    return "=" in figure
 
 
 def guesses(after: list[Evaluation], tasks: Tasks) -> dict[str, float]:
@@ -145,8 +175,5 @@ def metrics(
     if anytime:
         figures["A_auc"] = anytime_accuracy([(step, accuracy(groups)) for step, groups in anytime])
     if "follow" in after[-1]:  # at the end of the stream
-        for name in ("follow", "contradict"):
-            tally = after[-1][name]
-            figures[name] = accuracy({name: tally}) if sum(tally["n"]) > 0 else None
-        figures["worst"] = worst_group(after[-1])
+        figures |= group_accuracies(after[-1]) | {"worst": worst_group(after[-1])}
     return figures

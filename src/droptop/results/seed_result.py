@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from droptop.results.metrics import Evaluation, Tasks, accuracy_curve, accuracy_matrix, guesses, metrics
+from droptop.results.metrics import Evaluation, Tasks, accuracy_curve, accuracy_matrix, column_figures, guesses, metrics
 
 
 def seed_result(
@@ -17,13 +17,16 @@ def seed_result(
 
     `cue` says which test sets have the shortcut as the training images have it, and which lack it.
     """
-    after: list[dict[str, Evaluation]] = [line["eval"] for line in lines if line.get("task_end")]
+    ends = [line for line in lines if line.get("task_end")]
+    after: list[dict[str, Evaluation]] = [line["eval"] for line in ends]
+    grouped: dict[str, dict[str, Evaluation]] = ends[-1].get("groups", {})  # by test set and column
     tests = {}
     for name in after[0]:
-        evaluations = [evaluation[name] for evaluation in after]
+        evaluations, of_test = [evaluation[name] for evaluation in after], grouped.get(name, {})
         anytime = [(line["step"], line["eval"][name]) for line in lines if "eval" in line and eval_every]
         tests[name] = {
             **metrics(evaluations, tasks, anytime),
+            **{name: value for column in of_test for name, value in column_figures(column, of_test[column]).items()},
             "A": accuracy_curve(evaluations),
             "matrix": accuracy_matrix(evaluations, tasks),
         }

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import nctdtrinc, stdtr, stdtrit  # Student's t; scipy.stats would add half a second to every start
 
+from droptop.results.metrics import GAP
+
 SIGNIFICANT = 0.05
 POWER = 0.8  # the chance to see the smallest effect that is said to be seen
 FEWEST = 5  # seeds that a verdict takes; fewer give a direction
@@ -135,7 +137,7 @@ def verdict(figure: str, effect: Effect) -> str:
         return "not measured"
     if p is None:
         return "one seed: cannot tell"
-    word = "better" if (diff < 0) == (figure in LOWER_IS_BETTER) else "worse"
+    word = "better" if (diff < 0) == (figure in LOWER_IS_BETTER or figure.startswith(GAP)) else "worse"
     if n < FEWEST:
         return f"points to {word}" if p < 2 * stdtr(n - 1, -1) - 1e-9 else "no clear direction"
     corrected = effect.get("p_holm", p)

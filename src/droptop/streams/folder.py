@@ -55,7 +55,8 @@ class FolderConfig(ImageConfig):
 
 def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     """Return the stream of a folder's images."""
-    spec, images, tests = read_once((path, config.image_size, config.in_memory_mb), lambda: sources(path, config))
+    key = (path, config.image_size, config.in_memory_mb, config.hold_out > 0)
+    spec, images, tests = read_once(key, lambda: sources(path, config))
     cue = BACKGROUND_TELLS | {test: place == 0 for place, test in enumerate(tests) if test not in VARIANTS}
     known = {test: has for test, has in cue.items() if test in tests}
 
@@ -77,4 +78,5 @@ def sources(path: str, config: FolderConfig) -> tuple[Spec, Source, dict[str, So
     tree, room = read_user_tree(path), config.room
     training, tests = image_sets(tree, config.image_size)
     spec = Spec((3, config.image_size, config.image_size), tree.train.classes, mean=MEAN, std=STD)
-    return spec, load_images(*training, room), {name: load_images(*test, room) for name, test in tests.items()}
+    images = load_images(training.images, training.y, room, training.groups if config.hold_out else None)
+    return spec, images, {name: load_images(test.images, test.y, room, test.groups) for name, test in tests.items()}

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from droptop.errors import BadBatch, BadRequest, meant, require
+from droptop.groups import Groups
 from droptop.rng import derive
 from droptop.streams.cues import CUES, DRAWS, NO_CUE
 from droptop.streams.cues.appearance import Tables
 from droptop.streams.cues.draws import content_numbers, cues_of, draws
-from droptop.types import Samples, Source, Spec, Subset, read
+from droptop.types import Samples, Source, Spec, Subset, groups_of, read
 
 BIASED, REMOVED, RANDOM = "biased", "removed", "random"  # test sets with the cue of training, without, at random
 
@@ -60,7 +61,7 @@ class Painter:
         strength = cue.strength if self.shortcut.strength is None else self.shortcut.strength
         x, pixels = cue.paint(samples.x, cues, drawn[:, 2:], self.tables, self.size, strength, *extra)
         known = {"x": x, "follows": cues == samples.y} | ({} if pixels is None else {"shortcut": pixels})
-        return samples.with_columns(samples.columns | known)
+        return samples.with_columns(known)
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ class Painted:
     @property
     def y(self) -> Tensor:
         return self.source.y
+
+    @property
+    def groups(self) -> dict[str, Groups]:
+        """Return the groups of all rows by column."""
+        return groups_of(self.source)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -105,7 +111,7 @@ class OnDark:
     def __getitem__(self, rows: Tensor) -> Samples:
         """Return the masks of these rows (N, 1, H, W), 0 or 255."""
         samples = read(self.source, rows)
-        return samples.with_columns({"x": 255 * (samples.x[:, :1] > self.darkest).to(torch.uint8), "y": samples.y})
+        return samples.with_columns({"x": 255 * (samples.x[:, :1] > self.darkest).to(torch.uint8)})
 
 
 class Masks(NamedTuple):

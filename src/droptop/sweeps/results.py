@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 
 from droptop.errors import BadRequest
+from droptop.results.metrics import GAP, WORST
 from droptop.results.statistics import estimate, holm, paired_effect
 from droptop.sweeps.pairing import Plain, Reference, Value, option, options_of, sort_key
 from droptop.system.short_names import short_names
 
 BY = ("data", "method", "debias")  # what results are grouped by unless told otherwise
 FIGURES = ("A_avg", "A_last", "F_last")
+
+
+def usual_figures(values: Iterable[Value]) -> list[str]:
+    """Return the figures that are shown unless others are named; of groups, the worst one's accuracy and the gap."""
+    return [*FIGURES, *sorted({value["figure"] for value in values if value["figure"].startswith((WORST, GAP))})]
 
 
 def grouped_rows(

@@ -37,7 +37,7 @@ def _moved_parts(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return _copied(value, device)
     if isinstance(value, Samples):
-        return value.with_columns(_moved_parts(value.columns, device))
+        return value.each(lambda column: _copied(column, device))
     if isinstance(value, dict):
         return {name: _moved_parts(part, device) for name, part in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -21,7 +21,7 @@ from droptop.system.locks import folder_lock
 from droptop.system.short_names import short_name
 from droptop.training.attention_recorder import AttentionRecorder
 from droptop.training.device_stream import on_device
-from droptop.training.evaluation import confusion, count_correct, predict_test
+from droptop.training.evaluation import confusion, evaluation_lines, predict_test
 from droptop.training.graphs import GraphedSteps, Uncapturable, cuda_stream
 from droptop.training.metrics_file import MetricsFile
 from droptop.training.observer import Job, SeedProgress
@@ -215,7 +215,7 @@ class SeedRun:
         line: dict[str, Any] = {}
         if task_ends or (every and step % every == 0):
             predictions = {name: predict_test(learner, test, steps.predict) for name, test in stream.tests.items()}
-            line["eval"] = {name: count_correct(of_test, classes) for name, of_test in predictions.items()}
+            line |= evaluation_lines(predictions, classes)
         if task_ends:
             line |= {"task_end": True, **learner.report()}
             if classes <= MOST_CONFUSED:

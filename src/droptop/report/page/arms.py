@@ -39,6 +39,10 @@ class Seed:
         """Return the test sets in the stream's order; empty until the first task is over."""
         return list(self.result["tests"] if self.result else self.ends[0] if self.ends else ())
 
+    def figures(self, test: str) -> dict[str, Any]:
+        """Return the figures of a test set by name; none until the seed is done."""
+        return self.result["tests"][test] if self.result else {}
+
     def curve(self, test: str) -> list[float]:
         """Return the accuracy after each task so far, over all classes seen."""
         if self.result:

@@ -103,6 +103,26 @@ def means(data: str, count: int, arms: list[str]) -> dict[str, Any]:
     return finished(alt.layer(bar, dot), 0.7 * STRIP * count * len(arms), data)
 
 
+def groups(test: str, column: str, names: list[str], arms: list[str], edges: tuple[float, float]) -> dict[str, Any]:
+    """Chart the accuracy of every group of a column with its standard error, a row per group.
+
+    `edges` are the lowest and highest values of all panels, which share a scale.
+    """
+    base = panel(test=test, column=column).encode(
+        y=alt.Y("group:N", sort=names, title=None, axis=alt.Axis(grid=False)),
+        yOffset=alt.YOffset("arm:N", sort=arms),
+        color=arm_colour(arms),
+    )
+    bar = base.mark_rule(strokeWidth=3, strokeCap="round", opacity=0.45).encode(
+        x=alt.X("low:Q", title="accuracy, percent", scale=alt.Scale(domain=edges, nice=True)), x2="high:Q"
+    )
+    dot = base.mark_point(size=60, filled=True, opacity=1).encode(
+        x="mean:Q",
+        tooltip=["group:N", "arm:N", alt.Tooltip("mean:Q", format=".1f"), alt.Tooltip("error:Q", format=".1f"), "n:Q"],
+    )
+    return finished(alt.layer(bar, dot), 0.8 * STRIP * len(names) * len(arms), f"{test}, by {column}")
+
+
 def over_option(
     name: str, contents: list[float], arms: list[str], logarithmic: bool, title: str, **values: Any
 ) -> dict[str, Any]:

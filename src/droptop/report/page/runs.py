@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from droptop.report.page import sections
+from droptop.report.page import groups, sections
 from droptop.report.page.answer import describe_comparison, describe_run
 from droptop.report.page.arms import Arm, read_arm
 from droptop.report.page.attention import attention_data
@@ -13,6 +13,7 @@ from droptop.system.short_names import short_name
 
 PARTS = (
     sections.accuracy,
+    groups.by_group,
     sections.matrices,
     sections.confusions,
     sections.forgotten,
