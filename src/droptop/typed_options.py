@@ -16,9 +16,9 @@ class StreamOptions(TypedDict, total=False):
     """List the options that make_stream may have."""
 
     tasks: int
-    """Number of tasks the classes are split into, evenly; 0: two classes per task (the last may have one). folder:PATH,
-    csv:FILE, hf:OWNER/NAME: Number of tasks the classes are split into, evenly; 0: two classes per task.
-    split-imagenet9, split-tiny-imagenet9: Number of tasks the classes are split into, evenly."""
+    """Number of tasks the classes are split into, evenly; 0: two classes per task (the last may have one). Number of
+    tasks the classes are split into, evenly; 0: two classes per task. split-imagenet9, split-tiny-imagenet9: Number of
+    tasks the classes are split into, evenly."""
     class_order: str
     """Order in which the classes arrive: natural, random (by the seed), or all of them by label or name, such as
     3,1,0,2."""
@@ -70,13 +70,14 @@ class StreamOptions(TypedDict, total=False):
     train_split: str | None
     """Split to train on; by default train."""
     test_splits: str | None
-    """Splits to test on, separated by commas; by default test, else val, and those whose names begin with test-."""
+    """csv:FILE, hf:OWNER/NAME: Splits to test on, separated by commas; by default test, else val, and those whose names
+    begin with test-. waterbirds: Splits to test on, separated by commas; there are test and validation."""
+    revision: str | None
+    """Commit, branch or tag of the repository; by default the newest that the cache has, else the newest of the hub."""
     split_column: str | None
     """Column that says which rows are for training and which for testing; by default split, partition or set."""
     image_folder: str | None
     """Folder that paths are relative to, as seen from that of the file; by default that folder."""
-    revision: str | None
-    """Commit, branch or tag of the repository; by default the newest that the cache has, else the newest of the hub."""
     limit: int | None
     """Training samples per task, at most; by default all."""
     root: str | Path | None

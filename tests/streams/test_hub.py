@@ -363,6 +363,28 @@ def test_what_the_hub_does_not_give_is_refused(birds, tmp_path, monkeypatch, cap
         hub.open_data("owner/Some_Birds")
 
 
+def test_waterbirds(tmp_path, monkeypatch, capsys):
+    """As published on the hub: classes and places as numbers, three splits."""
+    kinds = datasets.Features(
+        {"image": datasets.Image(), "label": datasets.Value("int64"), "place": datasets.Value("int64")}
+    )
+    parts = {}
+    for number, name in enumerate(("train", "validation", "test")):
+        rows = {"image": [picture(10 * number + row) for row in range(4)], "label": [0, 0, 1, 1], "place": [0, 1, 0, 1]}
+        parts[name] = datasets.Dataset.from_dict(rows, features=kinds)
+    with serving(Hub("grodino/waterbirds", write(tmp_path / "repository", parts, "parquet"), COMMIT)) as served:
+        reach(monkeypatch, served.address)
+        assert main(["data", "list"]) == 0
+        assert "waterbirds: the first run fetches grodino/waterbirds from the hub" in capsys.readouterr().out
+        assert served.asked == []
+        stream = make_stream("waterbirds", **SMALL)
+        assert (stream.spec.classes, stream.tasks, list(stream.tests)) == (("0", "1"), ((0, 1),), ["test"])
+        assert torch.equal(stream.tests["test"].x[3], as_bytes(23))
+        assert make_stream("waterbirds", batch=2).spec.shape == (3, 224, 224)
+        assert main(["data", "list"]) == 0
+        assert "hf:grodino/waterbirds, in the cache" in capsys.readouterr().out
+
+
 def test_without_a_network_one_line_says_what_to_do(tmp_path, monkeypatch, capsys):
     """Nothing listens there: the error is the real one."""
     reach(monkeypatch, NOWHERE)

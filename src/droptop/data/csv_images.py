@@ -8,30 +8,19 @@ Paths are relative to the folder of the file, and the order of the rows does not
 fifth of each class is held out.
 """
 
-import hashlib
-import json
 import os
 from pathlib import Path
-from typing import NamedTuple
 
-from droptop.data import columns
-from droptop.data.checks import check_images
+from droptop.data import columns, listed
 from droptop.data.columns import Columns
 from droptop.data.csv_tables import Table, read_table
 from droptop.data.image_cache import silent
-from droptop.data.image_folders import ImageFolder, hold_out
+from droptop.data.listed import TRAIN, ListedImages, Listing
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest, all_refusals
 
 
-class ListedImages(NamedTuple):
-    """Hold training images and test sets, by name."""
-
-    train: ImageFolder
-    tests: dict[str, ImageFolder]
-
-
-def read_listed(path: str, wanted: Columns = Columns()) -> ListedImages:
+def read_csv(path: str, wanted: Columns = Columns()) -> ListedImages:
     """Return the images that a CSV file lists; refuse it with every row that is wrong."""
     file = Path(path).expanduser().absolute()
     table = read_table(file)
@@ -44,33 +33,7 @@ def read_listed(path: str, wanted: Columns = Columns()) -> ListedImages:
         raise BadRequest(f"--image-folder takes an existing folder; {home} is none")
     names = [os.path.relpath(home / Path(name).expanduser(), home) for name in images]
     check_rows(table, images, labels, names, home)
-    splits = rows_of_splits(table, split, wanted)
-    training = splits.pop("")
-    classes = columns.classes_of(labels[row] for row in training)
-    if len(classes) < 2:
-        raise BadRequest(f"{file} has training images of one class, {classes[0]}: a stream has two at least")
-    label_of = {name: label for label, name in enumerate(classes)}
-    for name, rows in splits.items():
-        for row in rows:
-            if labels[row] not in label_of:
-                raise BadRequest(f"{table.line(row)}: class {labels[row]} is in {name} and not in the training images")
-
-    def part(rows: list[int]) -> ImageFolder:  # the order of the rows in the file does not matter
-        rows = sorted(rows, key=names.__getitem__)
-        return ImageFolder(
-            home, classes, tuple(names[row] for row in rows), tuple(label_of[labels[row]] for row in rows)
-        )
-
-    tests = {name: part(rows) for name, rows in splits.items()}
-    if tests:
-        return ListedImages(part(training), tests)
-    for name, rows in zip(classes, part(training).rows_of):
-        if len(rows) == 1:
-            raise BadRequest(
-                f"{table.line(rows[0])}: class {name} has one image, and {file} no test images: none can be held out"
-            )
-    train, test = hold_out(part(training))
-    return ListedImages(train, {"test": test})
+    return listed.images_of(Listing(str(file), home, names, labels, rows_of_splits(table, split, wanted), table.line))
 
 
 def check_rows(table: Table, images: tuple[str, ...], labels: tuple[str, ...], names: list[str], home: Path) -> None:
@@ -91,51 +54,34 @@ def check_rows(table: Table, images: tuple[str, ...], labels: tuple[str, ...], n
 
 
 def rows_of_splits(table: Table, split: str | None, wanted: Columns) -> dict[str, list[int]]:
-    """Return the rows of each test set by its name, and those of the training images by an empty one."""
+    """Return the rows of the training images and of each test set by its name."""
     if split is None:
         for option, value in (("--train-split", wanted.train), ("--test-splits", wanted.tests)):
             if value is not None:
                 raise BadRequest(f"{option} takes a file with a column of splits, such as split; {table.path} has none")
-        return {"": list(range(len(table.lines)))}
+        return {TRAIN: list(range(len(table.lines)))}
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(table.columns[split]):
         rows.setdefault(name, []).append(row)
     if "" in rows:
         raise BadRequest(f"{table.line(rows[''][0])}, has no split")
     chosen = columns.splits_of(list(rows), wanted.train, wanted.tests, str(table.path))
-    return {"": rows[chosen.train]} | {name: rows[part] for name, part in chosen.tests.items()}
+    return {TRAIN: rows[chosen.train]} | {name: rows[part] for name, part in chosen.tests.items()}
 
 
 def where(path: str) -> str:
     """Return the file and how many images it lists; read none of them."""
-    train, tests = read_listed(path)
-    counts = " + ".join(f"{len(part):,}" for part in (train, *tests.values()))
-    return f"{path}, {counts} images of {len(train.classes)} classes"
+    return listed.where(read_csv(path), path)
 
 
 def check(path: str, progress: FileProgress = silent) -> str:
     """Read every image and return a line per part; refuse the file with every image that does not decode."""
-    train, tests = read_listed(path)
-    lines = []
-    with all_refusals() as trying:
-        for name, part in (("training", train), *tests.items()):
-            with trying():
-                lines.append(check_images(part, name, progress))
-    return "\n".join(lines)
+    return listed.check(read_csv(path), progress)
 
 
 def version(path: str, wanted: Columns = Columns()) -> str | None:
-    """Return the SHA-256 of what is listed and of the sizes of the images, by which a run knows them.
-
-    What else the file holds is no part of it. None where the file cannot be read.
-    """
+    """Return the SHA-256 of what is listed and of the sizes of the images; None where the file cannot be read."""
     try:
-        train, tests = read_listed(path, wanted)
-        listed = [
-            (part_name, name, part.classes[part.labels[row]], part.path(row).stat().st_size)
-            for part_name, part in (("", train), *tests.items())
-            for row, name in enumerate(part.names)
-        ]
+        return listed.version(read_csv(path, wanted))
     except (BadRequest, OSError):
         return None
-    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()

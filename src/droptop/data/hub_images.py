@@ -17,10 +17,10 @@ from torch import Tensor
 from droptop.data import columns
 from droptop.data.checks import check_rows
 from droptop.data.columns import Columns
-from droptop.data.hub import open_data
+from droptop.data.hub import imported, in_cache, open_data, quiet
 from droptop.data.image_cache import ImageSet, as_seen, opened, read_image, silent
 from droptop.data.image_folders import fifth
-from droptop.data.root import FileProgress
+from droptop.data.root import FileProgress, Missing
 from droptop.errors import BadRequest, all_refusals
 
 
@@ -220,6 +220,18 @@ def where(name: str) -> str:
     parts = read_hub(name).everything
     counts = " + ".join(f"{len(part.labels):,}" for part in parts.values())
     return f"hf:{name}, {counts} images of {len(parts['training'].classes)} classes"
+
+
+def where_cached(stream: str, name: str) -> str:
+    """Return the name of a repository that a stream reads; raise `Missing` where the library's cache lacks it."""
+    how = f"the first run fetches {name} from the hub, by pip install 'droptop[hub]'"
+    try:
+        with quiet(imported(name)):
+            if in_cache(name, None, None) is not None:
+                return f"hf:{name}, in the cache"
+    except BadRequest as error:
+        raise Missing(stream, Path(name), how) from error
+    raise Missing(stream, Path(name), how)
 
 
 def check(name: str, progress: FileProgress = silent) -> str:

@@ -12,10 +12,11 @@ from droptop.data import fashion as fashion_images
 from droptop.data import folder as user_folder
 from droptop.data import imagenet9 as imagenet9_files
 from droptop.data import mnist as mnist_files
+from droptop.data import published as published_files
 from droptop.data.columns import Columns
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest, meant
-from droptop.streams import cifar, csv_file, fashion, folder, hub, imagenet9, mnist
+from droptop.streams import cifar, fashion, folder, hub, imagenet9, listed, mnist
 from droptop.streams.colours import ColourConfig
 from droptop.streams.shortcuts import ShortcutConfig
 from droptop.streams.stream import Stream, StreamConfig
@@ -118,7 +119,20 @@ def _csv(path: str) -> StreamKind:
         lambda root, progress: csv_images.check(path, progress),
         version=partial(csv_images.version, path),
     )
-    return StreamKind(partial(csv_file.csv_file, path), csv_file.CsvConfig, folder.PRESET, "images in a list", data)
+    return StreamKind(partial(listed.csv_file, path), listed.CsvConfig, folder.PRESET, "images in a list", data)
+
+
+def _published(files: published_files.Published, about: str) -> StreamKind:
+    data = Data(files.where, files.check)
+    return StreamKind(partial(listed.published, files), listed.PublishedConfig, folder.PRESET_224, about, data)
+
+
+def _spawrious(variant: str) -> StreamKind:
+    return _published(published_files.known_spawrious(variant), "dogs, each breed in its place")
+
+
+def _nico(context: str) -> StreamKind:
+    return _published(published_files.known_nico(context), "sixty classes in six contexts, one kept for testing")
 
 
 def _hub(name: str) -> StreamKind:
@@ -128,6 +142,17 @@ def _hub(name: str) -> StreamKind:
         version=partial(hub_images.version, name),
     )
     return StreamKind(partial(hub.hub, name), hub.HubConfig, folder.PRESET, "images of the hub", data)
+
+
+def _waterbirds() -> StreamKind:
+    name = "grodino/waterbirds"  # with the groups of Sagawa et al. to the image
+    data = Data(
+        lambda root: hub_images.where_cached("waterbirds", name),
+        lambda root, progress: hub_images.check(name, progress),
+        version=partial(hub_images.version, name),
+    )
+    about = "land birds and water birds, mostly before land and water"
+    return StreamKind(partial(hub.hub, name), hub.WaterbirdsConfig, folder.PRESET_224, about, data)
 
 
 STREAMS: dict[str, StreamKind] = {
@@ -172,6 +197,9 @@ STREAMS: dict[str, StreamKind] = {
     ),
     "split-imagenet9": _imagenet9("original"),
     "split-tiny-imagenet9": _tiny_imagenet9("original"),
+    "waterbirds": _waterbirds(),
+    "bar": _published(published_files.BAR, "actions before their usual places; in the test set, before others"),
+    "celeba": _published(published_files.CELEBA, "blond hair or not, which goes with gender"),
 }
 
 # Streams whose names continue after a colon, such as `folder:PATH`.
@@ -179,6 +207,8 @@ FAMILIES: dict[str, Family] = {
     "folder": Family("PATH", "your own images, PATH/train/CLASS/*.jpg and, if there are any, PATH/test", _folder),
     "csv": Family("FILE", "your own images, listed in a table of paths and labels", _csv),
     "hf": Family("OWNER/NAME", "a data set of the Hugging Face hub, or hf:FOLDER of its files", _hub),
+    "spawrious": Family("VARIANT", "dogs, each breed in its place; such as spawrious:o2o_hard", _spawrious),
+    "nico": Family("CONTEXT", "NICO++, a context kept for testing, such as nico:water", _nico),
     "split-imagenet9": Family("VARIANT", "trains on one of its variants, such as only_fg", _imagenet9),
     "split-tiny-imagenet9": Family("VARIANT", "trains on one of its variants", _tiny_imagenet9),
 }

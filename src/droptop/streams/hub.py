@@ -6,8 +6,8 @@ from pathlib import Path
 from droptop.data.columns import Columns
 from droptop.data.hub_images import read_hub
 from droptop.data.image_cache import load_images, read_once
-from droptop.streams.csv_file import TableConfig
 from droptop.streams.folder import MEAN, STD
+from droptop.streams.listed import TableConfig
 from droptop.streams.stream import Stream
 from droptop.types import Source, Spec
 
@@ -23,6 +23,16 @@ class HubConfig(TableConfig):
     def columns(self) -> Columns:
         """Return which columns and splits to take."""
         return super().columns._replace(revision=self.revision)
+
+
+@dataclass(frozen=True)
+class WaterbirdsConfig(HubConfig):
+    """Hold the options of `waterbirds`."""
+
+    image_size: int = 224
+    """Pixels per side: images are scaled until their shorter side fits, then cropped to their centre."""
+    test_splits: str | None = "test"
+    """Splits to test on, separated by commas; there are test and validation."""
 
 
 def hub(name: str, config: HubConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:

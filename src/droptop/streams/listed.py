@@ -1,13 +1,16 @@
-"""Images that a CSV file lists as a stream, `csv:FILE`. `data/csv_images.py` says what the file holds."""
+"""Streams of images that a list names: `csv:FILE`, and published data sets in their own layouts."""
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
 from droptop.data.columns import Columns
-from droptop.data.csv_images import read_listed
+from droptop.data.csv_images import read_csv
 from droptop.data.image_cache import load_images, read_once
+from droptop.data.listed import ListedImages
+from droptop.data.published import Published
 from droptop.data.scenes import plain
-from droptop.streams.folder import MEAN, STD, FolderConfig
+from droptop.streams.folder import MEAN, STD, FolderConfig, ImageConfig
 from droptop.streams.stream import Stream
 from droptop.types import Source, Spec
 
@@ -46,19 +49,41 @@ class CsvConfig(TableConfig):
         return super().columns._replace(split=self.split_column, folder=self.image_folder)
 
 
+@dataclass(frozen=True)
+class PublishedConfig(FolderConfig):
+    """Hold the options of a published data set."""
+
+    image_size: int = 224
+    """Pixels per side: images are scaled until their shorter side fits, then cropped to their centre."""
+
+
 def csv_file(path: str, config: CsvConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
     """Return the stream of the images that a CSV file lists."""
+    return listed(f"csv:{path}", lambda: read_csv(path, config.columns), config.columns, config, seed, limit)
+
+
+def published(
+    files: Published, config: PublishedConfig, seed: int, limit: int | None = None, root: Path | None = None
+) -> Stream:
+    """Return the stream of a published data set."""
+    return listed(files.name, lambda: files.read(root), root, config, seed, limit)
+
+
+def listed(
+    name: str, images: Callable[[], ListedImages], which: Hashable, config: ImageConfig, seed: int, limit: int | None
+) -> Stream:
+    """Return the stream of listed images; `which` is what they depend on besides the name."""
     size, room = config.image_size, config.room
 
     def sources() -> tuple[Spec, Source, dict[str, Source]]:
-        train, tests = read_listed(path, config.columns)
+        train, tests = images()
         spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
-        images = load_images(plain(train, size, f"{path}, training"), train.y, room)
+        first = load_images(plain(train, size, f"{name}, training"), train.y, room)
         return (
             spec,
-            images,
-            {name: load_images(plain(part, size, f"{path}, {name}"), part.y, room) for name, part in tests.items()},
+            first,
+            {test: load_images(plain(part, size, f"{name}, {test}"), part.y, room) for test, part in tests.items()},
         )
 
-    spec, images, tests = read_once((path, config.columns, size, config.in_memory_mb), sources)
-    return Stream(f"csv:{path}", spec, images, tests, config, seed, limit)
+    spec, train, tests = read_once((name, which, size, config.in_memory_mb), sources)
+    return Stream(name, spec, train, tests, config, seed, limit)
