@@ -28,6 +28,7 @@ def names(config, *sections):
     return {path.rpartition(".")[2] for path in flatten(config) if path.partition(".")[0] in sections}
 
 
+ARGUMENTS = {"data", "method", "debias", "model", "first", "last"}  # of their own, of the functions that run
 EVERY = [configure(data=data) for data in STREAMS]
 EVERY += [configure(method=method) for method in METHODS]
 EVERY += [configure(debias=member) for member in MEMBERS] + [
@@ -39,7 +40,7 @@ DEBIASERS = {name for config in EVERY for name in names(config, *MEMBERS)}
 @pytest.mark.parametrize(
     ("function", "known"),
     [
-        (function, {path.rpartition(".")[2] for each in EVERY for path in flatten(each)} - {"data", "method", "debias"})
+        (function, {path.rpartition(".")[2] for each in EVERY for path in flatten(each)} - ARGUMENTS)
         for function in (droptop.run, droptop.compare, droptop.configure)
     ]
     + [

@@ -1,48 +1,58 @@
 """The commands `run`, `compare` and `resume` as functions; the command line calls the same code.
 
-    if __name__ == "__main__":      # seeds run in processes of their own, which import this file
-        comparison = droptop.compare("fashion-sticker", "er", ["droptop", "robust"], seeds=3, out="runs/first")
-        print(comparison["effects"]["robust"]["removed"]["A_avg"])
+    comparison = droptop.compare("fashion-sticker", "er", ["droptop", "robust"], seeds=3, out="runs/first")
+    print(comparison["effects"]["robust"]["removed"]["A_avg"])
 
-Without the guard, every process of a seed would start the comparison again; it is refused.
+Seeds are trained in processes of their own. A script that itself defines what they need, such as a function that gives
+streams, is imported by them: it calls these functions under `if __name__ == "__main__":`, and is refused otherwise.
 """
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import current_process
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
 from droptop import trackers
-from droptop.errors import typed
+from droptop.errors import DroptopError, typed
+from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
-from droptop.runs.folder import RunFolder, read_costs, seed_folder
+from droptop.runs.config import check_name
+from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
+from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
+from droptop.system import user_files
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
-from droptop.training.workers import UNGUARDED
 from droptop.typed_options import Options
 
 
 def run(
-    data: str = "fashion-sticker",
+    data: Data = "fashion-sticker",
     method: str = "er",
-    debias: str = "droptop",
+    debias: str | None = "droptop",
     *,
+    model: Model | None = None,
+    first: str | None = None,
+    last: str | None = None,
     out: str | Path,
     **options: Unpack[Options],
 ) -> RunResult:
     """Train one arm over all seeds.
 
     Args:
-        data: The name of a stream, such as `split-cifar10` or `folder:PATH`.
+        data: The name of a stream, such as `split-cifar10` or `folder:PATH`; or a `Stream`, or a function of a seed
+            that gives one.
         method: The name of a learner, or `FILE.py:CLASS`.
-        debias: What to debias with, by name, or `none`.
+        debias: What to debias with, by name; None for nothing.
+        model: Your own model, of which every seed trains a copy from the weights it has; or a function or class that
+            makes one, with weights that the seed draws. Without one, droptop builds a net.
+        first: Name of the model's submodule that gives the first map, as `droptop.attach` takes it.
+        last: Name of the submodule that gives the last map.
         out: The folder of the run; it is new or empty.
         options: Any option of the command line, such as `seeds=3, lr=0.05`.
 
@@ -53,14 +63,20 @@ def run(
     Raises:
         BadRequest: The request cannot be met; nothing was written.
     """
-    return RunResult(start(plan_of("run", data, method, debias, followed(options)), Path(out), False, Plain()))
+    with handed_over(data=data, model=model) as names:
+        chosen = NO_DEBIAS if debias is None else debias
+        plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
+        return RunResult(start(plan, Path(out), False, Plain()))
 
 
 def compare(
-    data: str = "fashion-sticker",
+    data: Data = "fashion-sticker",
     method: str = "er",
     debias: str | Sequence[str] | None = None,
     *,
+    model: Model | None = None,
+    first: str | None = None,
+    last: str | None = None,
     arms: Mapping[str, Mapping[str, Any]] | None = None,
     against: str | None = None,
     equal_cost: bool = False,
@@ -70,10 +86,13 @@ def compare(
     """Train a method without debiasing and with it, in one arm or several, on the same seeds.
 
     Args:
-        data: The name of a stream.
+        data: The name of a stream; or a `Stream`, or a function of a seed that gives one.
         method: The name of a learner, or a Python file that defines one.
         debias: What to debias with, by name or file, by default DropTop; a list has an arm for each. The plain arm
             comes by itself.
+        model: Your own model, as `run` takes it; so are `first` and `last`.
+        first: Name of the model's submodule that gives the first map.
+        last: Name of the submodule that gives the last map.
         arms: Options of arms by the arms' names, in place of a list: `{"slow": {"lr": 0.01}}`. An arm without an option
             `debias` is debiased as `debias` says, or not at all.
         against: The reference, which all other arms are compared with: a debiasing, a method, an option with its value
@@ -91,25 +110,42 @@ def compare(
         BadRequest: The request cannot be met; nothing was written.
     """
     chosen = debias or usual_debias(arms, against)
-    named = chosen if isinstance(chosen, str) else ",".join(chosen)
-    plan = plan_of("compare", data, method, named, followed(options), arms, against=against)
-    return Comparison(start(plan, Path(out), equal_cost, Plain()))
+    several = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Sequence) else chosen
+    for each in several:
+        check_name("debias", each)
+    named = ",".join(several)
+    with handed_over(data=data, model=model) as names:
+        given = with_model(options, names, first, last)
+        plan = plan_of("compare", names["data"], method, named, given, arms, against=against)
+        return Comparison(start(plan, Path(out), equal_cost, Plain()))
 
 
-def resume(out: str | Path, seeds: int | None = None) -> RunResult | Comparison:
+def resume(
+    out: str | Path, seeds: int | None = None, *, data: Data | None = None, model: Model | None = None
+) -> RunResult | Comparison:
     """Continue a run or a comparison from where it stopped; on a CPU it ends with the same bytes as without a stop.
 
     Args:
         out: The folder that `run` or `compare` was given.
         seeds: How many seeds it is to have; None for as many as it was begun with.
+        data: The stream that it began with, where that was an object.
+        model: The model that it began with, likewise.
 
     Returns:
         What `run` or `compare` would have returned.
 
     Raises:
-        BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds.
+        BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds or
+            with another stream or model.
     """
-    return shown(carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain()))
+    with handed_over(read_request(Path(out)).arms[-1].options, data=data, model=model):
+        return shown(carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain()))
+
+
+def with_model(options: Options, names: dict[str, str], first: str | None, last: str | None) -> dict[str, Any]:
+    """Return options with the name of the user's own model and those of its submodules, if there is one."""
+    model = {"model": names.get("model"), "first": first, "last": last}
+    return followed(options) | {name: value for name, value in model.items() if value is not None}
 
 
 def followed(options: Options) -> dict[str, Any]:
@@ -123,8 +159,7 @@ def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[s
 
     With `equal_cost`, a comparison gets plain arms that cost what its other arms cost.
     """
-    if getattr(current_process(), "_inheriting", False):  # a seed's process is importing the file that started it
-        sys.exit(UNGUARDED)  # the process that started it says why
+    user_files.refuse_while_importing()
     plan = plan.with_effective_kappa_0()
     if equal_cost:
         from droptop.bench.costs import with_equal_cost
@@ -137,6 +172,11 @@ def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[s
 
 def carry_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     """Train what is missing in a folder that was begun, then draw the figures."""
+    with resumable(out):
+        return _carried_on(plan, out, observer)
+
+
+def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     was_finished = finished(plan, out)
     result = execute(plan, out, observer)
     from droptop.figures import run_figures as figures  # matplotlib is slow to load and only needed here
@@ -156,6 +196,17 @@ def carry_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
         with note_write_errors(was_finished, "what a step costs", observer.note):
             record_costs(plan, out, observer)
     return result
+
+
+@contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """Add the command that continues to errors that leave something to continue."""
+    try:
+        yield
+    except (KeyboardInterrupt, DroptopError, OSError) as error:
+        if getattr(error, "resumable", True) and (out / "config.toml").exists():
+            error.add_note(f"{typed('resume', out)} continues")
+        raise
 
 
 def record_costs(plan: Plan, out: Path, observer: Observer) -> None:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from droptop.debias import fuse
 from droptop.learner import Learner
-from droptop.nets import evaluating, last_map, untracked
+from droptop.nets import Adapted, evaluating, last_map, untracked
 
 
 @torch.no_grad()
@@ -18,8 +18,11 @@ def attention_of(learner: Learner, images: Tensor, predicting: bool = False) -> 
     model = learner.predictor if predicting else learner.model
     layer = learner.debias.droptop if learner.debias.attention_pass is not None else None
     with evaluating(model) if predicting else untracked(model):
-        first = model.stem(learner.normalise(images.to(learner.device)))
-        given = learner.given(model, first, {})
-        norm = "running" if predicting else layer.attention_pass if layer is not None else "batch"
-        last = last_map(model, first, *given, norm=norm or "batch")
+        x = learner.normalise(images.to(learner.device))
+        norm = "running" if predicting else (layer.attention_pass if layer is not None else None) or "batch"
+        if isinstance(model, Adapted):
+            first, last = model.maps(x, norm)
+        else:
+            first = model.stem(x)
+            last = last_map(model, first, *learner.given(model, first, {}), norm=norm)
     return fuse(first, last) if layer is None else layer.score(first, last)

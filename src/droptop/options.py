@@ -46,6 +46,9 @@ YOUNGER = {
     "learner.preset": "paper",
     "learner.average": False,
     "learner.average_decay": 0.99,
+    "model": None,
+    "first": None,
+    "last": None,
 }
 # Of these, the options that not every run has, and an older one that a run has where it has them.
 BESIDE = {

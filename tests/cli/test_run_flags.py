@@ -120,7 +120,18 @@ PAINTED = {
     "stream.shortcut_size": 3,
 }
 OF_RESNETS = {"net.width", "net.stem"}
-NAMED = {"data", "method", "debias", "root", "weights", "device", "net.net"}  # given by name, path or machine
+NAMED = {
+    "data",
+    "method",
+    "debias",
+    "model",
+    "first",
+    "last",
+    "root",
+    "weights",
+    "device",
+    "net.net",
+}  # by name or place
 
 
 def command_line(options, out="out"):

@@ -24,6 +24,8 @@ from droptop.system.short_names import short_name, short_names
         ("/x/a.py:One+/y/b.py+mixstyle", "a:One+b+mixstyle"),
         ("/c++/x/b.py", "b"),
         ("/x/weights.safetensors", "weights.safetensors"),
+        ("csv:/a/b/images.csv", "csv:images.csv"),
+        ("object:compass", "compass"),
         ("none", "none"),
         ("a.python", "a.python"),
     ],

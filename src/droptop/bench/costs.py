@@ -16,14 +16,16 @@ from torch import Tensor
 from droptop.bench.runner import LAP, Engine, RepeatedSteps, fill
 from droptop.bench.step_times import race
 from droptop.learner import Learner
+from droptop.nets import Adapted
 from droptop.recipes import MORE_REPLAY
 from droptop.results.statistics import EQUAL
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, has, override
 from droptop.runs.plan import Plan
+from droptop.system.processes import without_main
 from droptop.training.device_stream import on_device
 from droptop.training.graphs import cuda_stream
-from droptop.training.workers import prepare
+from droptop.training.workers import computing_on, prepare
 from droptop.types import Position
 
 FORWARD_ALONE = 1 / 3
@@ -49,9 +51,14 @@ def with_equal_cost(plan: Plan) -> Plan:
 
 
 def alone(function: Callable[[Plan], T], plan: Plan) -> T:
-    """Return what a function gives of a plan in a process of its own."""
+    """Return what a function gives of a plan in a process of its own, or here where no other has what it needs."""
+    if any(arm.options.has_objects for arm in plan.arms.values()):
+        with computing_on(plan.options.threads):
+            return function(plan)
     with ProcessPoolExecutor(1, get_context("spawn")) as processes:
-        return processes.submit(function, plan).result()
+        with without_main():
+            started = processes.submit(function, plan)
+        return started.result()
 
 
 def measure(plan: Plan) -> dict[str, Cost]:
@@ -115,13 +122,20 @@ class PassCounter:
     def __init__(self, learner: Learner) -> None:
         self.passes = 0.0
         for model in learner.every_model:
+            if isinstance(model, Adapted):  # every pass runs through its last map, attention passes too
+                model.map_hooks().last.register_forward_hook(self.count)
+                continue
             setattr(model, "trunk", self.counted(model.trunk))  # noqa: B010
 
     def counted(self, trunk: Callable[..., Any]) -> Callable[..., Any]:
         """Return a trunk that counts its images."""
 
         def run(first: Tensor, *given: Any) -> Any:
-            self.passes += len(first) * (1 if torch.is_grad_enabled() else FORWARD_ALONE)
+            self.count(None, (first,))
             return trunk(first, *given)
 
         return run
+
+    def count(self, _: Any, given: tuple[Any, ...], output: Any = None) -> None:
+        """Count the images of one pass, by what goes in."""
+        self.passes += len(given[0]) * (1 if torch.is_grad_enabled() else FORWARD_ALONE)

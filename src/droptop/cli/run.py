@@ -1,7 +1,6 @@
 """`droptop run | compare | resume`: trains one arm, or several on the same seeds, or continues either."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from tyro.conf import Positional, arg
 from droptop import api
 from droptop.cli import arguments, run_flags
 from droptop.cli.outcome import print_outcome
-from droptop.errors import DroptopError, typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
@@ -58,19 +56,8 @@ def begin(command: Command, args: list[str], console: Console) -> int:
 
 def execute(train: Callable[..., dict[str, Any]], out: Path, console: Console, heading: str = "") -> int:
     """Train what is missing in a folder; print the heading and the results; return the exit code."""
-    with resumable(out), bars.decoding(), progress.listener(console) as listener:
+    with bars.decoding(), progress.listener(console) as listener:
         result = train(observer=listener)
     console.print(heading, highlight=False, markup=False)
     print_outcome(result, out, console)
     return 0
-
-
-@contextmanager
-def resumable(out: Path) -> Iterator[None]:
-    """Add the command that continues to errors that leave something to continue."""
-    try:
-        yield
-    except (KeyboardInterrupt, DroptopError, OSError) as error:
-        if getattr(error, "resumable", True) and (out / "config.toml").exists():
-            error.add_note(f"{typed('resume', out)} continues")
-        raise

@@ -10,7 +10,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from droptop.errors import BadRequest
+from droptop.system.memory import gib, room_on
 from droptop.types import Rows
+
+
+def check_room(capacity: int, columns: Mapping[str, Tensor], device: torch.device | str) -> None:
+    """Raise BadRequest if a device has not the memory for so many rows of columns, given by an example row each."""
+    taken = (capacity + 1) * sum(row.numel() * row.element_size() for row in columns.values())
+    there = room_on(torch.device(device))
+    if taken > there:
+        raise BadRequest(
+            f"--memory takes as many samples as the machine can hold: {capacity:,} take {gib(taken)}, and "
+            f"{'the GPU' if torch.device(device).type == 'cuda' else 'this machine'} has {gib(there)}"
+        )
 
 
 class Buffer:
@@ -19,6 +32,7 @@ class Buffer:
     def __init__(self, capacity: int, columns: Mapping[str, Tensor], device: torch.device | str = "cpu") -> None:
         """Allocate the memory; `columns` has an example row per column, for shape and dtype."""
         self.capacity = capacity
+        check_room(capacity, columns, device)
         self.rows: Rows = {
             name: torch.zeros((capacity + 1, *row.shape), dtype=row.dtype, device=device)
             for name, row in columns.items()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from droptop.errors import BadRequest
 from droptop.nets.backbone import AttentionNorm, Backbone, Change, Features, untracked
-from droptop.nets.hooks import MapHooks
+from droptop.nets.hooks import MapHooks, attention_mode
 from droptop.nets.map_layout import MapLayout
 
 
@@ -53,6 +53,13 @@ class Adapted(Backbone):
             map_hooks.watch(x)
         last = map_hooks.last_map()
         return Features(last, last.mean((2, 3)))
+
+    def maps(self, x: Tensor, norm: AttentionNorm) -> tuple[Tensor, Tensor]:
+        """Return the first and the last map of an attention pass, which leaves no trace in the model."""
+        map_hooks = self.map_hooks()
+        with map_hooks.installed(), attention_mode(self.net, norm):
+            map_hooks.watch(x)
+        return map_hooks.first_map(), map_hooks.last_map()
 
 
 def adapt(

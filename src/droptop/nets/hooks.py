@@ -196,8 +196,11 @@ class MapHooks:
         """
         if "last" not in self.seen:
             raise BadRequest("a debiaser that asks for the last map says so: needs_last = True")
-        first, _ = self.layout.map_in(self.seen["first"], self.names["first"], self.square)
-        return self.layout.like(first).map_in(self.seen["last"], self.names["last"], self.square)[0]
+        return self.layout.like(self.first_map()).map_in(self.seen["last"], self.names["last"], self.square)[0]
+
+    def first_map(self) -> Tensor:
+        """Return the first map that was seen in an attention pass."""
+        return self.layout.map_in(self.seen["first"], self.names["first"], self.square)[0]
 
     def end(self) -> None:
         """Forget the maps; raise BadRequest if the model did not run through `first`."""

@@ -1,9 +1,13 @@
 """Build a stream and a learner from names and options."""
 
+import copy
 import dataclasses
+import hashlib
+import inspect
 from collections.abc import Iterable
 from typing import Any, Unpack
 
+import torch
 from torch import nn
 
 from droptop import methods, nets
@@ -11,8 +15,10 @@ from droptop.errors import BadBatch, BadRequest, meant, require
 from droptop.learner import Learner
 from droptop.nets.map_layout import MapLayout
 from droptop.options import ending_in, flatten
-from droptop.runs.config import Config, configure, resolve
+from droptop.rng import seeded
+from droptop.runs.config import Config, RunOptions, configure, resolve
 from droptop.streams import Stream, StreamConfig, StreamKind, find
+from droptop.system import handed, user_files
 from droptop.typed_options import LearnerOptions, StreamOptions
 from droptop.types import Spec
 
@@ -24,6 +30,51 @@ def build_stream(config: Config, seed: int) -> Stream:
     return find(options.data).build(config.stream, seed, options.limit, options.root)
 
 
+def build_model(options: RunOptions, spec: Spec, seed: int) -> nets.Backbone:
+    """Return the user's own model of one seed: a copy of the model, or a new one with weights that the seed draws."""
+    assert options.model is not None
+    model = copy.deepcopy(made_of(own_model(options.model), options.model, seed))
+    return nets.adapt(model, options.first, options.last, MapLayout(), spec.shape, len(spec.classes))
+
+
+def made_of(given: Any, name: str, seed: int) -> nn.Module:
+    """Return a model that was given, or the one that a function or class makes with weights that the seed draws."""
+    with seeded(seed, "init"):
+        model = given if isinstance(given, nn.Module) else user_files.call(given, name, "model")
+    if not isinstance(model, nn.Module):
+        raise BadRequest(f"--model {name} gives a {type(model).__name__}, not a torch.nn.Module")
+    return model
+
+
+def own_model(name: str) -> Any:
+    """Return the model of a Python file or an object that was handed over, or the function or class that makes it."""
+    if handed.is_object(name):
+        return handed.find("model", name)
+
+    def is_class(value: Any) -> bool:
+        return isinstance(value, type) and issubclass(value, nn.Module)
+
+    def is_any(value: Any) -> bool:
+        return isinstance(value, nn.Module) or is_class(value) or inspect.isfunction(value)
+
+    return user_files.load_one(name, "model", [is_any], "model, nor a function or class that makes one")
+
+
+def model_sha256(name: str | None) -> str | None:
+    """Return the SHA-256 of a user's own model, that of seed 0: its layers and its weights; None where it is not here.
+
+    What a layer computes is not part of it.
+    """
+    if name is None or not user_files.is_there(name, "model"):
+        return None
+    model = made_of(own_model(name), name, 0)
+    digest = hashlib.sha256(repr(model).encode())
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
 def build_learner(
     config: Config, stream: Stream | Spec, seed: int, model: nets.Backbone | None = None, device: str | None = None
 ) -> Learner:
@@ -33,8 +84,10 @@ def build_learner(
     given another `device`.
     """
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
-    options.check_machine()
-    if model is None:
+    options.check_machine(with_data=False)
+    if model is None and options.model is not None:
+        model = build_model(options, spec, seed)
+    elif model is None:
         model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
     if isinstance(config.net, nets.ViTConfig):  # pretrained weights expect the pixels they were trained on
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
@@ -88,7 +141,7 @@ def make_stream(data: str, seed: int = 0, **options: Unpack[StreamOptions]) -> S
 def make_learner(
     method: str,
     stream: Stream | Spec,
-    debias: str = "droptop",
+    debias: str | None = "droptop",
     seed: int = 0,
     *,
     model: nn.Module | None = None,
@@ -106,7 +159,7 @@ def make_learner(
     Args:
         method: Name of the learner, or a Python file that defines one.
         stream: The stream it will learn, droptop's or your own; or a Spec, to learn without tasks.
-        debias: What to debias with: names or Python files, joined by +, or "none".
+        debias: What to debias with: names or Python files, joined by +, or "none", as is None.
         seed: Seed of its weights and of everything it draws.
         model: Your own model, trained from the weights it has; without one, a ResNet-18 is built.
         first: Name of the model's submodule that gives the first map, as `droptop.attach` takes it.

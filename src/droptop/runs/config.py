@@ -21,13 +21,14 @@ from droptop.errors import BadRequest, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
-from droptop.options import WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
+from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
 from droptop.recipes import recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
-from droptop.system import user_files
+from droptop.system import handed, user_files
 from droptop.typed_options import Options
 
-PLACES = ("data", "method", "debias", "root", "weights")  # options that may name a file or folder
+EXAMPLES = {"method": "er", "debias": "droptop"}
+PLACES = ("data", "method", "debias", "model", "root", "weights")  # options that may name a file or folder
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class RunOptions:
     """Hold the options that every stream and method share: what is run, where and how often."""
 
     data: str = "fashion-sticker"
-    """Stream to learn from."""
+    """Stream to learn from, or a Python file of yours that defines one."""
     method: str = "er"
     """Method to learn by, or a Python file of yours that defines one."""
     debias: str = "droptop"
@@ -43,6 +44,12 @@ class RunOptions:
     also takes several separated by commas, an arm for each."""
     seeds: int = 5
     """Number of seeds, each a training of its own."""
+    model: str | None = None
+    """A Python file of yours that defines a model, or what makes one, in place of droptop's net; by default none."""
+    first: str | None = None
+    """Name of the model's submodule that gives the first map; by default it has none, and is a backbone itself."""
+    last: str | None = None
+    """Name of the model's submodule that gives the last map; by default as with `first`."""
     first_seed: int = 0
     """The first seed; the others are the numbers after it."""
     root: Path | None = None
@@ -93,6 +100,12 @@ class RunOptions:
         require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
         require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
         trackers.names(self.log)  # raises if one is not a name
+        model = self.model
+        own = model is None or user_files.is_own(model)
+        require(own, "model", "a Python file such as my_model.py or my_model.py:Net", model)
+        for name in ("first", "last"):
+            value = getattr(self, name)
+            require(value is None or model is not None, name, "the name of a submodule of --model", value)
         for name in PLACES:
             if (value := getattr(self, name)) is not None:
                 place = absolute(name, str(value))
@@ -100,23 +113,29 @@ class RunOptions:
                 object.__setattr__(self, name, Path(place) if name == "root" else place)
 
     def user_files(self) -> dict[str, list[str]]:
-        """Return the files of the user's own that define a method or debiasers, by option."""
-        named = {"method": [self.method], "debias": self.debias.split("+")}
-        files = {option: [name for name in names if user_files.is_file(name)] for option, names in named.items()}
-        return {option: names for option, names in files.items() if names}
+        """Return the files and objects of the user's own that something is named by, by option."""
+        named = {"data": [self.data], "method": [self.method], "debias": self.debias.split("+")}
+        named |= {"model": [self.model]} if self.model is not None else {}
+        own = {option: [name for name in names if user_files.is_own(name)] for option, names in named.items()}
+        return {option: names for option, names in own.items() if names}
 
     @property
     def files_are_there(self) -> bool:
-        """Return whether all of these files exist."""
-        return all(user_files.is_there(name) for names in self.user_files().values() for name in names)
+        """Return whether all of these exist."""
+        return all(user_files.is_there(name, option) for option, names in self.user_files().items() for name in names)
 
-    def check_machine(self) -> None:
+    @property
+    def has_objects(self) -> bool:
+        """Return whether something is an object that no other process has."""
+        return handed.is_object(self.data) or handed.is_object(self.model)
+
+    def check_machine(self, with_data: bool = True) -> None:
         """Raise BadRequest if this machine lacks a user's file, the GPU, the weights or the root folder.
 
-        No part of making a configuration: one can be read anywhere.
+        No part of making a configuration: one can be read anywhere. Without data, a learner can still be loaded.
         """
         for option, names in self.user_files().items():
-            for name in names:
+            for name in names if with_data or option != "data" else ():
                 user_files.check_there(name, option)
         runs_here = self.device == "cpu" or torch.cuda.is_available()
         require(runs_here, "device", "cpu where torch finds no GPU", self.device)
@@ -162,6 +181,19 @@ class Config:
         if self.droptop is not None and base.droptop is not None:
             self.droptop.check_kappa_0(base.droptop)
 
+    def check_model(self, base: "Config") -> None:
+        """Raise BadRequest if a user's own model goes with neither the method nor an option that the user set."""
+        if self.options.model is None:
+            return
+        if isinstance(self.net, ViTConfig):
+            raise BadRequest(f"--method {self.options.method} takes a ViT by --weights, not a model")
+        usual = flatten(base)
+        for path, value in flatten(self).items():
+            if (path.startswith("net.") or path in ("weights", "compile", "precision")) and value != usual[path]:
+                raise BadRequest(
+                    f"--{path.rpartition('.')[2]} is for nets that droptop builds, not for a model that it is given"
+                )
+
     def __reduce__(self) -> Any:
         """Pickle as names and options: other processes cannot import a class from a user's file."""
         return config_from_options, (flatten(self),)
@@ -194,8 +226,10 @@ class Config:
 
 def absolute(name: str, value: str) -> str:
     """Return the value of an option in PLACES with its path made absolute, so that it holds in any working folder."""
-    if name == "method":
+    if name in ("data", "method", "model") and user_files.is_own(value):
         return user_files.absolute(value)
+    if name == "method":
+        return value
     if name == "debias":
         return "+".join(map(user_files.absolute, value.split("+")))
     if name == "weights" and (value == RANDOM or value.startswith(HUB)):
@@ -207,6 +241,14 @@ def absolute(name: str, value: str) -> str:
             return f"hf:{place}" + (f":{config}" if config else "")
         return f"{kind}:{Path(path).expanduser().absolute()}" if kind in ("folder", "csv") and path else value
     return str(Path(value).expanduser().absolute())
+
+
+def check_name(option: str, value: Any) -> None:
+    """Raise BadRequest if a name is no text, such as a class or settings: what they set are options of their own."""
+    if not isinstance(value, str):
+        kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+        what = "; settings are options, such as gamma=5" if dataclasses.is_dataclass(value) else ""
+        raise BadRequest(f"{option} takes a name, such as {EXAMPLES[option]}, not {kind}{what}")
 
 
 def settings_of(members: dict[str, Any]) -> Any:
@@ -222,6 +264,8 @@ def members_type(fields: tuple[tuple[str, type], ...]) -> type[Any]:
 
 def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
     """Return the configuration that three names stand for, with the presets of the method and the stream."""
+    for option, value in (("method", method), ("debias", debias)):
+        check_name(option, value)
     stream = stream_kind or find(data)
     learner = methods.find(method)
     recipe = recipe_of(debias)
@@ -242,8 +286,12 @@ def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None
 def configure(
     data: str = "fashion-sticker",
     method: str = "er",
-    debias: str = "droptop",
+    debias: str | None = "droptop",
     stream_kind: StreamKind | None = None,
+    *,
+    model: str | None = None,
+    first: str | None = None,
+    last: str | None = None,
     **options: Unpack[Options],
 ) -> Config:
     """Return a configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`.
@@ -251,8 +299,11 @@ def configure(
     Args:
         data: Name of the stream.
         method: Name of the learner, or a Python file that defines one.
-        debias: What to debias with: names or Python files, joined by +, or "none".
+        debias: What to debias with: names or Python files, joined by +, or "none", as is None.
         stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
+        model: A Python file that defines a model, or what makes one.
+        first: Name of the model's submodule that gives the first map.
+        last: Name of the submodule that gives the last map.
         **options: Options by name or path, such as `alpha` or `intensity.alpha`.
 
     Returns:
@@ -261,9 +312,11 @@ def configure(
     Raises:
         BadRequest: If a name, an option or a value is not known or does not fit.
     """
-    base = defaults(data, method, debias, stream_kind)
-    config = override(base, dict(options))
+    base = defaults(data, method, NO_DEBIAS if debias is None else debias, stream_kind)
+    own = {name: value for name, value in (("model", model), ("first", first), ("last", last)) if value is not None}
+    config = override(base, own | dict(options))
     config.check_kappa_0(base)
+    config.check_model(base)
     return config
 
 

@@ -23,6 +23,7 @@ from droptop.runs import checkpoint
 from droptop.runs.build import build_learner
 from droptop.runs.config import Config
 from droptop.runs.folder import environments, seed_folder, whole_result
+from droptop.runs.own_objects import Model, handed_over
 from droptop.runs.requests import load
 from droptop.runs.spec_file import read_spec
 from droptop.streams import find
@@ -52,7 +53,13 @@ class LoadedLearner(NamedTuple):
 
 
 def load_learner(
-    run: str | Path, arm: str | None = None, seed: int | None = None, *, device: str = "cpu", weights: str | None = None
+    run: str | Path,
+    arm: str | None = None,
+    seed: int | None = None,
+    *,
+    device: str = "cpu",
+    weights: str | None = None,
+    model: Model | None = None,
 ) -> Learner:
     """Return the learner of a run, as its newest whole checkpoint has it.
 
@@ -63,6 +70,7 @@ def load_learner(
         device: Device to load it on. On another kind than the run's its generators begin anew. On a GPU, torch's
             switches for TF32 stay as they are.
         weights: A prompt learner's frozen weights, where they have moved since its run.
+        model: The model that the run began with, where that was an object.
 
     Returns:
         The learner, ready to predict or to go on learning.
@@ -71,7 +79,9 @@ def load_learner(
         BadRequest: If the folder has no such learner.
         BadCheckpoint: If none of its checkpoints is whole.
     """
-    return restore(find_seed(Path(run), arm, seed), device, weights).learner
+    place = find_seed(Path(run), arm, seed)
+    with handed_over({"model": place.config.options.model}, model=model):
+        return restore(place, device, weights).learner
 
 
 def find_seed(run: Path, arm: str | None = None, seed: int | None = None) -> SeedPlace:
@@ -111,6 +121,8 @@ def restore(
     if about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
     for option, names in config.options.user_files().items():
+        if option in ("data", "model"):  # known by what they give, not by their files
+            continue
         sha256 = user_files.sha256(*names)
         if any(noted.get(option, sha256) != sha256 for noted in environments(place.run)[:1]):
             notes.append(f"{' or '.join(names)} has changed since {place.run} began")

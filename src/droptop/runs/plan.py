@@ -17,7 +17,7 @@ from typing import Any
 
 from droptop.errors import BadRequest, require
 from droptop.options import NO_DEBIAS
-from droptop.runs.config import Config, RunOptions, defaults, has, override, resolve
+from droptop.runs.config import Config, RunOptions, check_name, defaults, has, override, resolve
 from droptop.runs.folder import Command
 from droptop.runs.reference import arm_name, debias_name, differing, reference_options
 from droptop.streams import StreamConfig, StreamKind
@@ -136,6 +136,8 @@ def plan_of(
     Raises:
         BadRequest: If an option is known to no arm, or the arms do not make a comparison.
     """
+    check_name("method", method)
+    check_name("debias", debias)
     made = arms_made(command, data, method, debias, options, arms, stream_kind, against)
     if REFERENCE in made and against is not None:
         made = with_names(made, reference_options(against), keep=bool(arms))
@@ -168,6 +170,7 @@ def arms_made(
         unused -= {option for option in options if has(base, option)}
         made[name] = override(base, known)
         made[name].check_kappa_0(base)
+        made[name].check_model(base)
     for option in unused:
         resolve(option, made[list(made)[-1]])  # refuses it, and names the option that may have been meant
     return made

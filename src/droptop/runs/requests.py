@@ -12,22 +12,24 @@ from typing import Any, TypeVar
 
 from droptop import trackers
 from droptop.data.columns import Columns
+from droptop.data.image_cache import sharing_reads
 from droptop.debias.debiaser import NoSettings
 from droptop.errors import BadRequest, typed
 from droptop.learner import LearnerConfig
+from droptop.memory.buffer import check_room
 from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
-from droptop.runs.build import build_learner, build_stream
+from droptop.runs.build import build_learner, build_stream, model_sha256, refuse_spec
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.plan import Plan
-from droptop.streams import find
+from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
 from droptop.system.files import write_json
 
-Settings = TypeVar("Settings", NetConfig, ViTConfig, LearnerConfig, NoSettings)
+Settings = TypeVar("Settings", NetConfig, ViTConfig, StreamConfig, LearnerConfig, NoSettings)
 FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
@@ -44,10 +46,17 @@ def check(plan: Plan, out: Path) -> None:
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
-    for arm in plan.arms.values():
-        trackers.check(arm.options.log)
-        seed = arm.options.first_seed
-        build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU themselves
+    with sharing_reads():
+        for arm in plan.arms.values():
+            trackers.check(arm.options.log)
+            seed = arm.options.first_seed
+            try:
+                learner = build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU
+            except (MemoryError, RuntimeError) as error:
+                if "alloc" not in str(error):
+                    raise
+                raise BadRequest(f"this machine has not the memory for it: {str(error).splitlines()[0]}") from None
+            check_room(learner.memory.capacity, learner.columns(), arm.options.device)
 
 
 def begin(plan: Plan, out: Path) -> None:
@@ -80,10 +89,8 @@ def load(out: Path) -> Plan:
 def config_of(noted: Mapping[str, Any], out: Path) -> Config:
     """Return the configuration of an arm, by the options that the config.toml in `out` notes."""
     options = dict(noted)
-    for option, name in (
-        ("method", str(options["method"])),
-        *(("debias", part) for part in str(options["debias"]).split("+")),
-    ):
+    named = [(option, str(options[option])) for option in ("data", "method", "model") if option in options]
+    for option, name in (*named, *(("debias", part) for part in str(options["debias"]).split("+"))):
         if user_files.is_file(name) and not Path(name).is_absolute():
             raise BadRequest(f"{out / 'config.toml'} takes an absolute path for a {option} that is a file, not {name}")
     paths = {"root": Path(str(options["root"]))} if "root" in options else {}
@@ -100,16 +107,20 @@ def config_from_names(data: str, method: str, debias: str, noted: dict[str, Any]
     known = RunOptions(data, method, debias)
     if known.files_are_there:
         return defaults(data, method, debias)
-    gone = [part for part in debias.split("+") if not user_files.is_there(part)]
+    gone = [part for part in debias.split("+") if not user_files.is_there(part, "debias")]
     kept = "+".join(part for part in debias.split("+") if part not in gone) or NO_DEBIAS
-    base = defaults(data, method if user_files.is_there(method) else "er", kept)
     sections: dict[str, dict[str, Any]] = {}
     for path, value in noted.items():
         head, dot, name = path.partition(".")
         if dot:
             sections.setdefault(head, {})[name] = value
+    stream, has_method = None, user_files.is_there(method, "method")
+    if not user_files.is_there(data, "data"):
+        of_stream = with_unknown_fields(StreamConfig, sections.get("stream", {}))
+        stream = StreamKind(refuse_spec, lambda: of_stream, {}, "gone")
+    base = defaults(data, method if has_method else "er", kept, stream)
     base = replace(base, options=replace(base.options, method=method, debias=debias))
-    if not user_files.is_there(method):
+    if not has_method:
         of_net, learner = sections.get("net", {}), with_unknown_fields(LearnerConfig, sections.get("learner", {}))
         is_vit = bool(of_net.keys() - NetConfig.__dataclass_fields__)
         net = with_unknown_fields(ViTConfig, of_net) if is_vit else with_unknown_fields(NetConfig, of_net)
@@ -166,7 +177,9 @@ def file_hash(option: str, value: str | None, columns: Columns = Columns()) -> s
     if option == "weights":
         return describe(value)
     if option == "data":
-        return find(str(value)).data.version(columns)
+        return find(str(value)).data.version(columns) if user_files.is_there(str(value), "data") else None
+    if option == "model":
+        return model_sha256(value)
     return user_files.sha256(*str(value).split("+" if option == "debias" else None))
 
 
@@ -188,7 +201,9 @@ def record_environment(
     """
     path, options = run / "environment.json", asked.options
     columns = getattr(asked.stream, "columns", Columns())
-    files = {option: hashed(option, getattr(options, option), columns) for option in HASHED}
+    hashable = [*HASHED, *(["model"] if options.model is not None else [])]
+    shown = () if unfinished else options.user_files().keys() & {"data", "model"}  # it would run the user's code
+    files = {option: hashed(option, getattr(options, option), columns) for option in hashable if option not in shown}
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
         write_json(path, now)

@@ -16,10 +16,11 @@ from droptop.data import published as published_files
 from droptop.data.columns import Columns
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest, meant
-from droptop.streams import cifar, fashion, folder, hub, imagenet9, listed, mnist
+from droptop.streams import cifar, fashion, folder, hub, imagenet9, listed, mnist, own
 from droptop.streams.colours import ColourConfig
 from droptop.streams.shortcuts import ShortcutConfig
 from droptop.streams.stream import Stream, StreamConfig
+from droptop.system import user_files
 from droptop.types import Batch, Position, Samples, Source, Spec
 
 __all__ = [
@@ -68,7 +69,7 @@ class StreamKind:
     """Say how to build a stream, and with which options to learn from it by default."""
 
     build: Callable[[Any, int, int | None, Path | None], Stream]  # config, seed, limit, root of the data
-    config: type[StreamConfig]
+    config: Callable[[], StreamConfig]  # the default options
     preset: dict[str, Any]  # options of net and learner that suit this data
     about: str
     data: Data = BUILT_IN
@@ -215,11 +216,16 @@ FAMILIES: dict[str, Family] = {
 
 
 def find(name: str) -> StreamKind:
-    """Return the stream of a name; refuse a name that is unknown or not complete."""
+    """Return the stream of a name; refuse a name that is unknown or not complete.
+
+    A user's own stream is named by a Python file, or by what stands for an object that was handed over.
+    """
     if not isinstance(name, str):
         raise BadRequest(
             f"a stream is named by a text such as fashion-sticker or folder:PATH, not by a {type(name).__name__}"
         )
+    if user_files.is_own(name):
+        return own_kind(own.maker(name))
     head, colon, rest = name.partition(":")
     if name in STREAMS:
         return STREAMS[name]
@@ -232,9 +238,26 @@ def find(name: str) -> StreamKind:
     )
 
 
+def own_kind(make: own.Maker) -> StreamKind:
+    """Return the kind of a user's own stream; where its name is built in, it is learned from as that one is."""
+    first = own.first(make)
+    known = STREAMS.get(first.name)
+    return StreamKind(
+        partial(own.build, make),
+        lambda: first.config,
+        known.preset if known else {},
+        "your own",
+        Data(
+            lambda root: make.name, lambda root, progress: own.summary(make), version=lambda columns: own.sha256(make)
+        ),
+        known.border if known else 0,
+    )
+
+
 def known_names() -> dict[str, str]:
     """Return every name that `find` knows, with a line about it."""
     names = {name: kind.about for name, kind in STREAMS.items()}
     for name, family in FAMILIES.items():
         names[f"{name}:{family.takes}"] = family.about
+    names["FILE.py"] = "a Python file with a function of a seed that gives a stream, or with a stream"
     return names

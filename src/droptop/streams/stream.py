@@ -6,9 +6,11 @@
 `Stream` takes any source of samples; `droptop.streams` has those that are known by name.
 """
 
+import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -76,6 +78,15 @@ class StreamConfig:
         return Shortcut(self.shortcut, self.shortcut_correlation, self.shortcut_strength, self.shortcut_size)
 
 
+class Given(NamedTuple):
+    """Hold what a stream was given, before anything was painted or held out."""
+
+    train: Source
+    tests: Mapping[str, Source]
+    masks: MasksReader | None
+    cue: Mapping[str, bool] | None
+
+
 class Stream:
     """Give batches of training images, each image once, task after task; hold the test sets.
 
@@ -117,7 +128,7 @@ class Stream:
             check_source(spec, source, f"test set {test} of {name}")
         if cue is not None and not (isinstance(cue, Mapping) and cue.keys() <= tests.keys()):
             raise BadRequest(f'cue says by name which test sets have it, such as {{"test": True}}, not {cue!r}')
-        self.held = held_out(train.y, config.hold_out)
+        self.given, self.held = Given(train, tests, masks, cue), held_out(train.y, config.hold_out)
         held = self.held.nonzero()[:, 0] if config.hold_out else None
         if held is not None:
             tests, cue = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}, None
@@ -137,6 +148,23 @@ class Stream:
             for test, source in tests.items():
                 if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
+
+    def again(self, config: StreamConfig, seed: int, limit: int | None = None) -> "Stream":
+        """Return a stream of the same images with other options, another seed and another limit.
+
+        Raises BadRequest for another value of an option that the images were made with.
+        """
+        common = {field.name for field in fields(StreamConfig)}
+        for field in fields(self.config):
+            value = getattr(self.config, field.name)
+            if field.name not in common and getattr(config, field.name) != value:
+                raise BadRequest(f"{field.name} is {value} in {self.name}, whose images are made already")
+        other = copy.copy(self)
+        for name in ("task_rows", "order", "labels"):
+            other.__dict__.pop(name, None)
+        train, tests, masks, cue = self.given
+        Stream.__init__(other, self.name, self.spec, train, tests, config, seed, limit, masks, cue)
+        return other
 
     def __repr__(self) -> str:
         """Return what there is to learn and to test on, in two lines."""

@@ -179,7 +179,7 @@ def requested_cells(study: Path) -> list[Cell]:
     if (cells := recorded_cells(study)) is not None:
         return cells
     from droptop.sweeps.grid import cells_of, read_study
-    from droptop.system.user_files import Gone  # these load torch and every learner
+    from droptop.system.handed import Gone  # these load torch and every learner
 
     try:
         return cells_of(read_study(study / "study.toml"))

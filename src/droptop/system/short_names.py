@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from droptop.system.handed import OBJECT
+
 PATHS = re.compile(r"(folder:|csv:|hf:(?=/))(.*)")
 PYTHON_FILE = re.compile(r"(?:^|(?<=\+))(/[^:]*?|[^/+:][^+:]*?)\.py(?=[:+]|$)")  # alone, or beside others
 
@@ -18,6 +20,7 @@ def short_name(text: str, parts: int = 1) -> str:
 
     It has as many of the last parts of a path as asked for; a name without a path is returned as it is.
     """
+    text = text.removeprefix(OBJECT)
     if found := PATHS.fullmatch(text):
         return found[1] + _end(found[2], parts)
     if PYTHON_FILE.search(text):

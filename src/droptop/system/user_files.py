@@ -1,8 +1,10 @@
-"""Classes from a user's own Python file, which is named where a built-in name may stand.
+"""What a user's own Python file defines, where it is named in place of a built-in name.
 
     --method my_method.py          the only learner that the file defines
     --method my_method.py:Mine     one of several
     --debias droptop+my_debias.py  a debiaser, alone or beside others
+    --data my_stream.py            a function that gives streams, or a stream
+    --model my_model.py:Net        a model, or what makes one
 
 `docs/add-a-method.md` and `docs/add-a-debiaser.md` show such files.
 """
@@ -11,18 +13,19 @@ import hashlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
-from types import ModuleType
-from typing import TypeVar
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, DroptopError
+from droptop.system import handed
+from droptop.system.handed import Gone
 
 SUFFIX = ".py"
 T = TypeVar("T")
-
-
-class Gone(BadRequest):
-    """A user's file does not exist: results obtained with it can be shown, but nothing more can be run."""
+_importing: ContextVar[bool] = ContextVar("importing", default=False)
 
 
 def is_file(name: str) -> bool:
@@ -30,14 +33,23 @@ def is_file(name: str) -> bool:
     return name.partition(":")[0].endswith(SUFFIX)
 
 
-def is_there(name: str) -> bool:
+def is_own(name: str) -> bool:
+    """Return whether a name is that of a user's file, or of an object that was handed over in Python."""
+    return is_file(name) or handed.is_object(name)
+
+
+def is_there(name: str, option: str) -> bool:
     """Return whether a name can be loaded: a user's file may have been moved since it was run."""
+    if handed.is_object(name):
+        return handed.is_handed(option, name)
     return not is_file(name) or Path(name.partition(":")[0]).is_file()
 
 
 def check_there(name: str, option: str) -> None:
-    """Raise Gone if a name is that of a file which does not exist."""
-    if not is_there(name):
+    """Raise Gone if a name is that of a file which does not exist, or of an object that this process does not have."""
+    if handed.is_object(name):
+        handed.find(option, name)
+    elif not is_there(name, option):
         raise Gone(f"--{option} {name}: there is no such file")
 
 
@@ -51,23 +63,62 @@ def absolute(name: str) -> str:
 
 def load(name: str, base: type[T], option: str) -> type[T]:
     """Return the class derived from `base` that a file defines; raise BadRequest if it fails or has no such class."""
+
+    def is_kind(value: Any) -> bool:
+        return isinstance(value, type) and issubclass(value, base)
+
+    kind: type[T] = load_one(name, option, [is_kind], f"class derived from droptop.{base.__name__}")
+    return kind
+
+
+def load_one(name: str, option: str, fitting: Sequence[Callable[[Any], bool]], what: str) -> Any:
+    """Return the one public thing of a file that fits, or the one that its name chooses among those that fit.
+
+    Of several tests in `fitting`, the first that anything passes decides. Raise BadRequest if the file fails, or has
+    no such thing; `what` says in words what it should have.
+    """
     path, _, chosen = absolute(name).partition(":")
     module = _module(Path(path), option)
-    classes = {
+    public = {
         key: value
         for key, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, base)
-        and value.__module__ == module.__name__
-        and not key.startswith("_")
+        if not key.startswith("_")
+        and (not isinstance(value, type | FunctionType) or value.__module__ == module.__name__)
     }
-    if chosen and chosen in classes:
-        return classes[chosen]
-    if len(classes) == 1 and not chosen:
-        return next(iter(classes.values()))
-    known = ", ".join(classes) or f"no class derived from droptop.{base.__name__}"
-    hint = f"; choose one: {path}:{next(iter(classes))}" if len(classes) > 1 and not chosen else ""
+    found = [{key: value for key, value in public.items() if fits(value)} for fits in fitting]
+    if chosen and (fit := [things for things in found if chosen in things]):
+        return fit[0][chosen]
+    things = next(filter(None, found), {})
+    if len(things) == 1 and not chosen:
+        return next(iter(things.values()))
+    known = ", ".join(things) or f"no {what}"
+    hint = f"; choose one: {path}:{next(iter(things))}" if len(things) > 1 and not chosen else ""
     raise BadRequest(f"--{option} {name}: the file defines {known}{hint}")
+
+
+def call(function: Callable[..., T], name: str, option: str, *args: Any) -> T:
+    """Return what a user's function gives; whatever it raises becomes a BadRequest of one line."""
+    try:
+        return function(*args)
+    except DroptopError:
+        raise
+    except Exception as error:
+        code = getattr(function, "__code__", None)
+        file = code.co_filename if code is not None else name.partition(":")[0]
+        raise BadRequest(f"--{option} {name}: {_line(error, file)}") from error
+
+
+def name_of(function: Any) -> str | None:
+    """Return the name `FILE.py:NAME` by which other processes can have a function or class; None if they cannot.
+
+    They can if it stands at the top of a file that is no part of a package.
+    """
+    name, module = getattr(function, "__qualname__", "."), sys.modules.get(getattr(function, "__module__", ""))
+    file = getattr(module, "__file__", None)
+    alone = module is not None and "." not in str(getattr(function, "__module__", "."))
+    if alone and file and file.endswith(SUFFIX) and getattr(module, name, None) is function:
+        return f"{Path(file).absolute()}:{name}"
+    return None
 
 
 def sha256(*names: str) -> str | None:
@@ -76,7 +127,7 @@ def sha256(*names: str) -> str | None:
     None where all names are built in, or a file is missing.
     """
     files = [Path(name.partition(":")[0]) for name in names if is_file(name)]
-    if not files or not all(map(is_there, names)):
+    if not files or not all(file.is_file() for file in files):
         return None
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -92,11 +143,30 @@ def _module(path: Path, option: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
+    if str(path.parent) not in sys.path:  # files beside it can be imported, as by a script
+        sys.path.append(str(path.parent))
+    token = _importing.set(True)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        where = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = error.lineno if isinstance(error, SyntaxError) else where[-1] if where else "?"
-        raise BadRequest(f"--{option} {path}: line {line}: {type(error).__name__}: {error}") from None
+        raise BadRequest(f"--{option} {path}: {_line(error, str(path))}") from None
+    finally:
+        _importing.reset(token)
     return module
+
+
+def refuse_while_importing() -> None:
+    """Raise BadRequest while a user's file is imported: it would start what it is imported for."""
+    if _importing.get():
+        raise BadRequest(
+            'runs are started under `if __name__ == "__main__":` in a file that defines what they need, since every '
+            "process of a seed imports that file"
+        )
+
+
+def _line(error: Exception, file: str) -> str:
+    """Return an error in one line, with the last line of a file that it went through."""
+    where = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    line = error.lineno if isinstance(error, SyntaxError) else where[-1] if where else "?"
+    return f"line {line}: {type(error).__name__}: {error}"

@@ -12,6 +12,7 @@ import importlib.util
 from typing import Any
 
 from droptop.errors import BadRequest, require
+from droptop.system import user_files
 from droptop.trackers.tracker import Tracker
 
 __all__ = ["TRACKERS", "Tracker", "check", "find", "name_of", "names"]
@@ -43,6 +44,8 @@ def check(log: str | None) -> None:
 
 def find(name: str) -> type[Tracker]:
     """Import the class of a tracker; refuse what is not there, or no tracker."""
+    if user_files.is_file(name):
+        return user_files.load(name, Tracker, "log")
     module, _, path = TRACKERS.get(name, name).partition(":")
     try:
         tracker: Any = importlib.import_module(module)
@@ -56,7 +59,12 @@ def find(name: str) -> type[Tracker]:
 
 
 def name_of(tracker: type[Tracker]) -> str:
-    """Return MODULE:CLASS, by which other processes import a tracker; refuse classes inside functions."""
+    """Return MODULE:CLASS, by which other processes import a tracker, or FILE.py:CLASS of one in the script at work.
+
+    Refuse classes inside of functions.
+    """
+    if tracker.__module__ == "__main__" and (in_file := user_files.name_of(tracker)) is not None:
+        return in_file
     name = f"{tracker.__module__}:{tracker.__qualname__}"
     if "<locals>" in name:
         raise BadRequest(f"log takes a class that other processes can import; {name} is defined inside of a function")

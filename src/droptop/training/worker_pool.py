@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from threading import Event
+from typing import Any
 
+from droptop.data.image_cache import sharing_reads
+from droptop.system.processes import without_main
 from droptop.system.signals import deaf, interruptible
 from droptop.training.observer import Job, Observer
-from droptop.training.workers import Failure, work
+from droptop.training.workers import Failure, computing_on, serve, work
 
 GRACE = 15.0  # seconds for workers to save and end
 
@@ -67,7 +71,7 @@ class WorkerPool:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs, threads), daemon=True)
-        with deaf():  # until the worker has its own signal handlers
+        with deaf(), without_main():  # until the worker has its own signal handlers
             process.start()
         theirs.close()
         self.workers.append(Worker(process, ours))
@@ -96,16 +100,11 @@ class WorkerPool:
             worker.jobs = None
             self.failed(worker, self.unreported(worker, jobs), Failure.of_death(jobs[0], worker.process.exitcode))
             return
-        job = jobs[number]
-        if kind == "progress":
-            self.observer.progress(job, value)
-        elif kind == "note":
-            self.observer.note(f"{job.name}: {value}")
-        elif kind == "done":
-            self.observer.done(job)
+        if kind in ("progress", "note", "done"):
+            tell(self.observer, jobs[number], kind, value)
         elif kind == "failed alone":
             worker.failed_alone.add(number)
-            self.failed_alone(job, value)
+            self.failed_alone(jobs[number], value)
         elif kind == "free":
             self.assign(worker)
         elif kind == "interrupted":
@@ -148,6 +147,44 @@ class WorkerPool:
             worker.process.join()
 
 
+def tell(observer: Observer, job: Job, kind: str, value: Any) -> None:
+    """Tell an observer what a worker says of a job that has not failed."""
+    if kind == "progress":
+        observer.progress(job, value)
+    elif kind == "note":
+        observer.note(f"{job.name}: {value}")
+    else:
+        observer.done(job)
+
+
+class PipeHere:
+    """Stand in for the pipe to a worker, where its jobs run in this process: what it sends is heard at once."""
+
+    def __init__(self, observer: Observer, packs: list[Sequence[Job]]) -> None:
+        self.observer, self.packs, self.jobs = observer, packs, packs[0]
+
+    def recv(self) -> tuple[Sequence[Job], bool] | None:
+        """Return the next jobs; None where there are none."""
+        if not self.packs:
+            return None
+        self.jobs = self.packs.pop(0)
+        return self.jobs, False
+
+    def send(self, message: tuple[str, int, Any]) -> None:
+        """Act on a message; raise what made jobs fail."""
+        kind, number, value = message
+        if kind == "failed":
+            raise value.kind(value.message)
+        if kind != "free":
+            tell(self.observer, self.jobs[number], kind, value)
+
+
+def run_here(jobs: Sequence[Job], observer: Observer, threads: int) -> None:
+    """Run jobs in this process, which alone has the objects that they need: on a CPU one after another."""
+    with computing_on(threads), sharing_reads(), interruptible():
+        serve(PipeHere(observer, by_switches(jobs)), Event())
+
+
 def run_jobs(
     jobs: Sequence[Job],
     observer: Observer,
@@ -156,7 +193,9 @@ def run_jobs(
 ) -> None:
     """Run every job; raise what stopped them, after all workers have saved and ended."""
     observer.begin(len(jobs))
-    if jobs[0].config.options.device == "cuda":  # seeds share a GPU best within one process
+    if any(job.config.options.has_objects for job in jobs):
+        run_here(jobs, observer, threads)
+    elif jobs[0].config.options.device == "cuda":  # seeds share a GPU best within one process
         WorkerPool(observer, by_switches(jobs)).run(threads, 1)
     else:  # every process takes one job at a time
         WorkerPool(observer, [[job] for job in jobs]).run(threads, cores())

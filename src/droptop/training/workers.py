@@ -10,22 +10,22 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
 
 from droptop.data.image_cache import forget_reads, sharing_reads
-from droptop.errors import BadRequest, DroptopError, WorkerDied
+from droptop.errors import DroptopError, WorkerDied
 from droptop.nets import Precision, allow_tf32
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.seed_run import Interrupted, SeedRun, seed_run
 
 REPORT_EVERY = 0.2  # seconds between a worker's reports
-UNGUARDED = os.EX_USAGE  # exit code of a worker that, importing the user's file, would start the same runs again
 
 
 def work(pipe: Connection, threads: int) -> None:
@@ -44,7 +44,30 @@ def work(pipe: Connection, threads: int) -> None:
         serve(pipe, stop)
 
 
-def serve(pipe: Connection, stop: threading.Event) -> None:
+class Pipe(Protocol):
+    """Bring orders to a worker, and its messages to whoever gave them."""
+
+    def recv(self) -> Any:
+        """Return the next jobs, and whether to go on after failures; None at the end."""
+
+    def send(self, message: Any) -> None:
+        """Send what happened, the number of the job, and what there is to say."""
+
+
+@contextmanager
+def computing_on(threads: int) -> Iterator[None]:
+    """Let torch compute on so many threads in this process, as a worker does; results depend on their number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def serve(pipe: Pipe, stop: threading.Event) -> None:
     """Run the jobs that come through a pipe, and report, until None comes or `stop` is set."""
     while (order := pipe.recv()) is not None:
         jobs, go_on_after_failures = order
@@ -74,7 +97,7 @@ def serve(pipe: Connection, stop: threading.Event) -> None:
             pipe.send(("failed", 0, Failure.of(error, culprit)))
 
 
-def send_note(pipe: Connection, number: int, text: str) -> None:
+def send_note(pipe: Pipe, number: int, text: str) -> None:
     """Send a note about a job."""
     pipe.send(("note", number, text))
 
@@ -105,13 +128,8 @@ class Failure:
     @classmethod
     def of_death(cls, job: Job, exitcode: int | None) -> "Failure":
         """Return the failure of a job whose process died."""
-        if exitcode == UNGUARDED:
-            why = (
-                'runs are started under `if __name__ == "__main__":`, since seeds run in processes that import the '
-                "same file"
-            )
-            return cls(BadRequest, why, why)
-        why = f"{job.name}: its process died (exit code {exitcode})"
+        killed = "; it was killed, as happens where memory runs out" if exitcode == -signal.SIGKILL else ""
+        why = f"{job.name}: its process died (exit code {exitcode}){killed}"
         return cls(WorkerDied, why, why)
 
 
@@ -119,7 +137,7 @@ class Failure:
 class Reporter:
     """Send a job's progress to the parent, a few times per second."""
 
-    pipe: Connection
+    pipe: Pipe
     number: int
     last: float = 0.0
 

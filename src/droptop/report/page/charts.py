@@ -180,6 +180,24 @@ def matrix(title: str, across: alt.X, down: alt.Y, text: bool, rows: int, **valu
     return finished(alt.layer(*layers), max(140, min(26 * rows, 420)), title)
 
 
+def differences(title: str, cues: list[str], arms: list[str], limit: float, **values: Any) -> dict[str, Any]:
+    """Chart differences as a grid of cells, a row per cue and a column per arm; `limit` has the strongest colour."""
+    base = panel(**values).encode(
+        x=alt.X("arm:N", sort=arms, title=None, axis=alt.Axis(labelAngle=0)), y=alt.Y("cue:N", sort=cues, title=None)
+    )
+    scale = alt.Scale(
+        domain=[-limit, 0, limit], range=["var(--fifth)", "var(--surface)", "var(--debiased)"], interpolate="rgb"
+    )
+    tooltip = ["cue:N", "arm:N", *(alt.Tooltip(f"{name}:Q", format="+.2f") for name in ("diff", "low", "high"))]
+    cells = base.mark_rect(stroke="var(--line)").encode(
+        color=alt.Color("diff:Q", scale=scale, legend=None),
+        tooltip=[*tooltip, alt.Tooltip("p:Q", format=".3g"), "verdict:N", "n:Q"],
+    )
+    text = base.mark_text(fontSize=12, dy=-6, color="var(--ink)").encode(text=alt.Text("diff:Q", format="+.1f"))
+    interval = base.mark_text(fontSize=9, dy=8, color="var(--ink)").encode(text="interval:N")
+    return finished(alt.layer(cells, text, interval), 1.9 * STRIP * len(cues), title)
+
+
 def accuracy_matrix(arm: str, test: str, tasks: int) -> dict[str, Any]:
     """Chart the accuracy after each task on each task so far."""
     return matrix(

@@ -13,6 +13,7 @@ from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.page.over_option import add_curves, numeric_option
 from droptop.report.sentences import VERBS
 from droptop.results.statistics import FEWEST, verdict
+from droptop.results.stress import stressed
 from droptop.runs.records import read_maps
 from droptop.sweeps.pairing import Plain, reference_of
 from droptop.sweeps.results import BY, FIGURES, also_varied, grouped_rows, with_short_names
@@ -56,6 +57,8 @@ def page_of_study(
     describe(page, [row for row in rows if row["figure"] == "A_avg"], names, reference.name)
     if (over := numeric_option(values, by)) is not None:
         add_curves(page, values, over, by)
+    if not by and (cues := stressed(values)):
+        lead_with_cues(page, cues)
     page.attention = attention_of_a_pair(study, values, page.notes)
     if len(rows) > MOST_ROWS:
         page.notes.append(f"The table has the first {MOST_ROWS} of {len(rows)} rows; `droptop results` has all.")
