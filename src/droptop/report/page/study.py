@@ -11,6 +11,7 @@ from droptop.report.page.answer import FIGURES_NOTE
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.page.over_option import add_curves, numeric_option
+from droptop.report.page.stress import lead_with_cues
 from droptop.report.sentences import VERBS
 from droptop.results.statistics import FEWEST, verdict
 from droptop.results.stress import stressed
