@@ -59,7 +59,7 @@ def test_missing_images_stay_white():
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 def test_floating_point_and_other_channels_are_shown_as_bytes_are(channels):
-    """Images from 0 to 1 look like the same ones from 0 to 255; of one or two channels grey, of four the first three."""
+    """Images from 0 to 1 look as from 0 to 255 do; with one or two channels grey, of four the first three are shown."""
     x, y = noise(60, 0).x.repeat(1, 2, 1, 1)[:, :channels], torch.arange(60) % len(CLASSES)
 
     def stream_of(images):
