@@ -41,13 +41,19 @@ def test_a_task_of_which_nothing_is_right_has_an_accuracy_of_0():
 
 
 def test_equal_differences_have_an_interval_of_one_point():
-    assert paired_effect([1.0, 2.0], [1.5, 2.5]) == {"diff": 0.5, "ci95": [0.5, 0.5], "p": 0.0}
+    assert paired_effect([1.0, 2.0], [1.5, 2.5]) == {"diff": 0.5, "ci95": [0.5, 0.5], "p": 0.0, "n": 2, "least": 0.0}
 
 
 def test_verdicts_at_their_limits():
-    assert verdict("A_avg", {"diff": None, "ci95": None, "p": None}) == "not measured"
-    assert verdict("A_avg", {"diff": 2.0, "ci95": [0, 4], "p": 0.05}) == "no significant difference"
-    assert verdict("A_avg", {"diff": -2.0, "ci95": [-4, 0], "p": 0.049}) == "worse"
+    def judged(diff, p, n):
+        return verdict("A_avg", {"diff": diff, "ci95": None, "p": p, "n": n, "least": None})
+
+    assert judged(None, None, 0) == "not measured"
+    assert judged(2.0, 0.05, 5) == "no significant difference"
+    assert judged(-2.0, 0.049, 5) == "worse"
+    assert judged(-2.0, 1e-9, 4) == "points to worse"  # a verdict takes five seeds
+    assert judged(2.0, 0.499, 2) == "points to better"  # of two seeds, both are above 0
+    assert judged(2.0, 0.501, 2) == "no clear direction"  # one of them is below it
 
 
 def test_a_corrected_p_is_at_most_1():

@@ -49,4 +49,11 @@ def test_dropped_kappa_and_prompts_are_summed_up():
     assert result["kappa"] == {"0": 4.0, "2": 5.5}  # where they ended
     assert result["prompts"] == [[3, 1]]
     plain = [{key: line[key] for key in line.keys() & {"step", "task", "eval", "task_end"}} for line in LINES]
-    assert seed_result(plain, tuple("abc"), TASKS).keys() == {"classes", "tasks", "tests"}
+    assert seed_result(plain, tuple("abc"), TASKS).keys() == {"classes", "tasks", "tests", "guesses"}
+
+
+def test_guesses_and_the_cue_are_kept():
+    result = seed_result(LINES, tuple("abc"), TASKS, cue={"clean": True})
+    assert result["cue"] == {"clean": True}
+    thirds = pytest.approx((50 + 100 / 3) / 2)  # of two classes, then of three, with ten samples each
+    assert result["guesses"] == {"clean": {"chance": thirds, "constant": thirds}}

@@ -4,8 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from droptop.report.tables import answer, ranked
-from droptop.results.statistics import compare, estimate, holm, paired_effect, standard_error, verdict
+from droptop.report.sentences import answer, ranked, readable
+from droptop.results.statistics import (
+    compare,
+    estimate,
+    holm,
+    least_effect,
+    paired_effect,
+    standard_error,
+    verdict,
+    within_possible,
+)
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=20))
@@ -43,7 +52,7 @@ def test_pairs_with_a_value_missing_are_left_out():
 
 
 def test_one_seed_has_no_interval():
-    assert paired_effect([50.0], [53.0]) == {"diff": 3.0, "ci95": None, "p": None}
+    assert paired_effect([50.0], [53.0]) == {"diff": 3.0, "ci95": None, "p": None, "n": 1, "least": None}
 
 
 def test_equal_differences_have_a_p_value_of_0_or_1():
@@ -53,11 +62,43 @@ def test_equal_differences_have_a_p_value_of_0_or_1():
 
 
 def test_verdicts_go_by_p_value_and_direction():
-    assert verdict("A_avg", {"diff": 2.0, "ci95": [1, 3], "p": 0.01}) == "better"
-    assert verdict("F_last", {"diff": 2.0, "ci95": [1, 3], "p": 0.01}) == "worse"
-    assert verdict("F_last", {"diff": -2.0, "ci95": [-3, -1], "p": 0.01}) == "better"
-    assert verdict("A_avg", {"diff": 2.0, "ci95": [-1, 5], "p": 0.2}) == "no significant difference"
-    assert "one seed" in verdict("A_avg", {"diff": 2.0, "ci95": None, "p": None})
+    def judged(figure, diff, p, **more):
+        return verdict(figure, {"diff": diff, "ci95": None, "p": p, "n": 5, "least": None} | more)
+
+    assert judged("A_avg", 2.0, 0.01) == "better"
+    assert judged("F_last", 2.0, 0.01) == "worse"
+    assert judged("F_last", -2.0, 0.01) == "better"
+    assert judged("A_avg", 2.0, 0.2) == "no significant difference"
+    assert judged("F_last", -2.0, 0.01, n=4) == "points to better"
+    assert "one seed" in judged("A_avg", 2.0, None, n=1)
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_the_smallest_effect_is_seen_in_four_of_five_simulations(n):
+    random = np.random.default_rng(n)
+    drawn = 3.0 * (least_effect(n) / n**0.5 + random.normal(size=(20_000, n)))  # 3: the spread of differences
+    assert np.mean(stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05) == pytest.approx(0.8, abs=0.01)
+
+
+def test_a_comparison_says_which_effect_it_would_have_seen():
+    plain, debiased = [50.0, 61.0, 55.0, 58.0], [53.0, 60.0, 58.0, 64.0]
+    error = stats.sem(np.subtract(debiased, plain))
+    assert paired_effect(plain, debiased)["least"] == pytest.approx(least_effect(4) * error)
+
+
+def test_intervals_to_show_end_at_what_is_possible():
+    """An arm is between 0 and 100% right; what it forgets is between -100 and 100 points."""
+    plain, debiased = [90.0, 95.0], [99.0, 90.0]
+    effect = paired_effect(plain, debiased)
+    assert effect["ci95"][0] < -86
+    shown_one = within_possible(effect, plain, "A_avg")
+    assert shown_one == effect | {"ci95": [effect["ci95"][0], 7.5]}  # from 92.5% to 100%
+    assert within_possible(paired_effect([10.0, 5.0], [1.0, 10.0]), [10.0, 5.0], "A_avg")["ci95"][0] == -7.5
+    assert within_possible(effect, [0.0, 5.0], "F_last")["ci95"] == pytest.approx([effect["ci95"][0], 90.9], abs=1)
+    arms = {name: {"tests": {"t": {"A_avg": values}}} for name, values in (("none", plain), ("x", debiased))}
+    comparison = compare(arms)
+    assert readable(comparison)["effects"]["x"]["t"]["A_avg"]["ci95"][1] == 7.5
+    assert comparison["effects"]["x"]["t"]["A_avg"]["ci95"] == effect["ci95"]  # the numbers stay
 
 
 def test_compare_leaves_curves_out():
@@ -79,8 +120,12 @@ def test_verdicts_go_by_p_values_corrected_for_the_number_of_test_sets():
             },
         }
 
-    plain = {"a": [50.0, 60.0, 55.0], "b": [50.0, 60.0, 55.0], "c": [50.0, 60.0, 55.0]}
-    better = {"a": [51.0, 61.1, 56.2], "b": [52.0, 63.0, 56.5], "c": [49.0, 62.0, 56.0]}
+    plain = {test: [50.0, 60.0, 55.0, 52.0, 57.0] for test in "abc"}
+    better = {
+        "a": [51.0, 61.1, 56.2, 53.1, 58.0],
+        "b": [51.0, 62.0, 55.2, 53.6, 57.5],
+        "c": [49.0, 62.0, 56.0, 51.0, 58.0],
+    }
     effects = compare({"none": arm("none", plain), "droptop": arm("droptop", better)})["effects"]["droptop"]
     ps = {test: stats.ttest_rel(better[test], plain[test]).pvalue for test in plain}
     assert ps["a"] < ps["b"] < 0.05 < ps["c"]

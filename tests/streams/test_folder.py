@@ -46,6 +46,13 @@ def test_masks_make_test_sets(tmp_path):
     (tree / "original").rmdir()
     stream = make_stream(f"folder:{tree}", **SMALL)
     assert tuple(stream.tests) == ("original", *VARIANTS)
+    assert stream.cue == {  # what shows no foreground, or no background as it was, says nothing of the cue
+        "original": True,
+        "mixed_same": True,
+        "mixed_rand": False,
+        "mixed_next": False,
+        "only_fg": False,
+    }
     original, front, rest = (stream.tests[name].x for name in ("original", "only_fg", "no_fg"))
     assert torch.equal(front + rest, original)
     assert folder.check(str(tree)).splitlines() == [

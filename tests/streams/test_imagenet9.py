@@ -37,6 +37,9 @@ def test_four_tasks_without_primates(root):
         ("carnivore", "insect"),
         ("instrument", "fish"),
     ]
+    assert [test for test, has_it in stream.cue.items() if not has_it] == ["mixed_rand", "mixed_next", "only_fg"]
+    assert next(iter(tiny(root, ":mixed_same").cue.items())) == ("mixed_same", True)
+    assert tiny(root, ":only_fg").cue == {"only_fg": True}  # no background to learn from, none to lose
     assert (len(stream.train), stream.train.y.tolist()) == (16, [label for label in range(8) for _ in range(2)])
     home = root / "tiny-in9/original"
     for row, name in ((0, "train/00_dog/0"), (13, "train/06_instrument/1"), (14, "train/08_fish/0")):

@@ -82,3 +82,16 @@ def test_an_option_that_a_stream_does_not_have_is_named_in_its_own_terms():
     with pytest.raises(BadRequest, match=r"^stream fashion has no option lr; it has root, limit, tasks, [a-z_, ]+$"):
         make_stream("fashion", lr=0.1)  # a learner's: it would say nothing here
     assert make_stream("fashion", **{"stream.drop-last": False}).config.drop_last is False
+
+
+@pytest.mark.parametrize("cue", [{"elsewhere": True}, ["test"], True])
+def test_a_cue_of_other_test_sets_is_refused(cue):
+    samples = Samples(torch.zeros(12, 1, 2, 2, dtype=torch.uint8), torch.arange(12) % 6)
+    with pytest.raises(BadRequest, match="cue says by name which test sets have it"):
+        Stream("toy", SPEC, samples, {"test": samples}, StreamConfig(tasks=1, batch=4), 0, cue=cue)
+
+
+def test_the_first_test_set_has_the_cue_unless_told():
+    assert make_stream("fashion-sticker").cue == {"biased": True, "removed": False, "random": False}
+    assert make_stream("fashion-sticker", hold_out=20.0).cue == {"held-out": True}
+    assert make_stream("fashion", shortcut="frame").cue == {"biased": True, "removed": False, "random": False}

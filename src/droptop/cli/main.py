@@ -33,6 +33,8 @@ usage: droptop COMMAND ...
              droptop bench --methods er,mir --steps 30
   sweep    runs a grid of methods, data, options and seeds; called again, it runs what is missing
              droptop sweep examples/study.toml --out studies/first
+  stress   paints cues on your images, and says what each costs and what debiasing gives back
+             droptop stress --data folder:my/images --method er --out studies/cues
   status   shows how far a run, comparison or study is
              droptop status studies/first
   results  shows what a study found, grouped by any of its options
@@ -57,6 +59,7 @@ COMMANDS = {
     "predict": "predict",
     "export": "export",
     "sweep": "sweep",
+    "stress": "stress",
     "status": "status",
     "results": "results",
     "report": "report",

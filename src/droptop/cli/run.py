@@ -11,12 +11,10 @@ from tyro.conf import Positional, arg
 
 from droptop import api
 from droptop.cli import arguments, run_flags
-from droptop.errors import typed
+from droptop.cli.outcome import print_outcome
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
-from droptop.report import tables
-from droptop.report.groups import group_lines
-from droptop.runs.folder import Command, read_costs
+from droptop.runs.folder import Command
 from droptop.runs.moved import with_data
 from droptop.runs.requests import finished, load, with_seeds
 
@@ -64,20 +62,5 @@ def execute(train: Callable[..., dict[str, Any]], out: Path, console: Console, h
     with bars.decoding(), progress.listener(console) as listener:
         result = train(observer=listener)
     console.print(heading, highlight=False, markup=False)
-    if "effects" in result:  # a comparison's
-        console.print(tables.compare_table(result))
-        if costs := read_costs(out):
-            console.print(tables.cost_table(costs))
-        console.print("\n".join(tables.answer(result)), highlight=False, markup=False)
-    else:
-        console.print(tables.run_table(result))
-    for line in group_lines(result["arms"] if "effects" in result else {result["debias"]: result}):
-        console.print(line, highlight=False, markup=False)
-    pictures = f", pictures in {out / 'figures'}" if (out / "figures").is_dir() else ""
-    console.print(
-        f"results in {out}{pictures}; {typed('report', out)} makes one page of them",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    print_outcome(result, out, console)
     return 0

@@ -63,9 +63,9 @@ class Asked(NamedTuple):
 
 def parse(command: Command, args: list[str]) -> Asked:
     """Return what a command line asks for: the arms, and the folder for their results."""
-    file = _last(args, "--config")
+    file = last(args, "--config")
     tables = {} if file is None else read_tables(Path(file))
-    arms = {} if _last(args, "--debias") else {name: leaves(table) for name, table in arms_of(tables, file).items()}
+    arms = {} if last(args, "--debias") else {name: leaves(table) for name, table in arms_of(tables, file).items()}
     written = {path: value for path, value in leaves(tables).items() if path.partition(".")[0] != "arms"}
     if command == "run" and "arms" in tables:
         raise BadRequest(f"--config takes options of one run; {file} has those of a comparison's arms")
@@ -81,7 +81,7 @@ def parse(command: Command, args: list[str]) -> Asked:
         )
     against = _against(command, args, written, arms)
     usual = {"data": "fashion-sticker", "method": "er", "debias": usual_debias(arms, against)}
-    data, method, debias = (_last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
+    data, method, debias = (last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
     base = with_members_of_all(arms_made(command, data, method, debias, {}, arms, against=against))
     given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
     tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
@@ -99,8 +99,8 @@ def _against(command: Command, args: list[str], written: dict[str, Any], arms: d
     """
     if command == "run":
         return None
-    noted, named = written.pop("against", None), _last(args, "--against")
-    holds = noted is not None and (bool(arms) or not _last(args, "--debias"))
+    noted, named = written.pop("against", None), last(args, "--against")
+    holds = noted is not None and (bool(arms) or not last(args, "--debias"))
     return named if named is not None else str(noted) if holds else None
 
 
@@ -155,7 +155,7 @@ def _switched(name: str, base: Config) -> tuple[str, bool]:
     return resolve(name, base), False
 
 
-def _last(args: list[str], flag: str) -> str | None:
+def last(args: list[str], flag: str) -> str | None:
     """Return the last value given for a flag, as `--flag value` or `--flag=value`; None where it is not given."""
     values = [
         after if token == flag else token.partition("=")[2]

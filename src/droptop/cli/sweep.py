@@ -67,14 +67,7 @@ class SweepOptions(EngineOptions):
 def sweep(args: list[str], console: Console) -> int:
     """Run what is missing of a study; return the exit code, 1 if a cell failed or is not done."""
     options = arguments.read(SweepOptions, args, "droptop sweep", "runs what is missing of a study")
-    try:
-        with CellProgress(console) as observer:
-            counts = run_sweep(options.study, options.out, options.start(), observer)
-    except KeyboardInterrupt:
-        begun = (options.out / "study.toml").exists()
-        how = f"; {typed('sweep', '--out', options.out)} continues" if begun else ""
-        print(f"droptop: interrupted{how}", file=sys.stderr)
-        return 130
+    counts = run_cells(options.study, options.out, options.start(), console, typed("sweep", "--out", options.out))
     console.print(
         f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
         "they found",
@@ -82,14 +75,33 @@ def sweep(args: list[str], console: Console) -> int:
         markup=False,
         soft_wrap=True,
     )
-    if counts["failed"] or counts["waiting"]:
-        print(
-            f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
-            f"{typed('status', options.out)} says why",
-            file=sys.stderr,
-        )
-        return 1
-    return 0
+    return exit_code(counts, options.out)
+
+
+def run_cells(study: Path | None, out: Path, engine: Engine, console: Console, again: str) -> dict[str, int]:
+    """Run what is missing of a study; return how many cells are in which state.
+
+    Where it is interrupted, the error says that `again` continues.
+    """
+    try:
+        with CellProgress(console) as observer:
+            return run_sweep(study, out, engine, observer)
+    except KeyboardInterrupt as error:
+        if (out / "study.toml").exists():
+            error.add_note(f"{again} continues")
+        raise
+
+
+def exit_code(counts: dict[str, int], out: Path) -> int:
+    """Return 0 if all cells are done; else say that some are not, and return 1."""
+    if not counts["failed"] and not counts["waiting"]:
+        return 0
+    print(
+        f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
+        f"{typed('status', out)} says why",
+        file=sys.stderr,
+    )
+    return 1
 
 
 class CellProgress(Observer):

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 VARIANTS = ("only_fg", "only_bg_t", "only_bg_b", "no_fg", "mixed_same", "mixed_rand", "mixed_next")
+# Whether the background, where there is one at all, tells the class as it does in the original images.
+BACKGROUND_TELLS = {"original": True, "mixed_same": True, "mixed_rand": False, "mixed_next": False, "only_fg": False}
 Pixels = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 

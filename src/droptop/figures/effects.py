@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from droptop.figures.accuracy import in_rows
 from droptop.figures.style import colour_of
-from droptop.results.statistics import SIGNIFICANT
+from droptop.results.statistics import is_significant
 
 
 def arm_effects(comparison: dict[str, Any], title: str) -> Figure:
@@ -30,8 +30,13 @@ def arm_effects(comparison: dict[str, Any], title: str) -> Figure:
             if effect["diff"] is None:
                 continue
             ax.plot(effect["ci95"] or [effect["diff"]] * 2, [place] * 2, color=colour, linewidth=3, alpha=0.4)
-            significant = effect["p_holm"] is not None and effect["p_holm"] < SIGNIFICANT
-            ax.plot(effect["diff"], place, marker="o", color=colour, markerfacecolor=colour if significant else "white")
+            ax.plot(
+                effect["diff"],
+                place,
+                marker="o",
+                color=colour,
+                markerfacecolor=colour if is_significant("A_avg", effect) else "white",
+            )
         ax.axvline(0, color="black", linewidth=0.8, linestyle=":")
         ax.set(title=test, yticks=range(len(arms)), yticklabels=arms)
         ax.grid(axis="y", visible=False)

@@ -9,7 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from droptop.report import tables
+from droptop.report import sentences, tables
+from droptop.report.compare_table import compare_table
+from droptop.report.diagnosis_text import diagnosis_lines
+from droptop.results.diagnosis import diagnose
+from droptop.system.short_names import short_name
 
 NARROW = 80  # columns, where nobody knows the width of the screen
 
@@ -45,17 +49,26 @@ class RunResult(Shown):
         """Return the figures of every test set."""
         return tables.run_table(self)
 
+    def sentences(self) -> Sequence[str]:
+        """Return what the arm does."""
+        return diagnosis_lines(diagnose(short_name(self["debias"]), self), self)
+
 
 class Comparison(Shown):
     """Hold a comparison: what stands in `compare.json`."""
 
     def table(self) -> Table:
         """Return the arms beside each other."""
-        return tables.compare_table(self)
+        return compare_table(sentences.readable(self))
 
     def sentences(self) -> Sequence[str]:
         """Return what the comparison says."""
-        return tables.answer(self)
+        first, comparison = next(iter(self["arms"].values())), sentences.readable(self)
+        return [
+            *diagnosis_lines(self["diagnosis"], first),
+            sentences.headline(comparison),
+            *sentences.answer(comparison),
+        ]
 
 
 def shown(result: dict[str, Any]) -> RunResult | Comparison:

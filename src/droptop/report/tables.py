@@ -1,6 +1,5 @@
 """Results as tables and sentences for a terminal."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,13 +7,12 @@ from rich.table import Table
 
 from droptop.options import NO_DEBIAS
 from droptop.results.metrics import is_of_group
-from droptop.results.statistics import CURVES, EQUAL, Effect, estimate, verdict
+from droptop.results.statistics import CURVES, Effect, estimate
 from droptop.system.short_names import short_name
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 COST = "passes: images forward and backward per image of the stream; forward alone counts a third"
 COST_COLUMNS = ["arm", "passes", "ms per step", "times the plain arm's"]
-VERBS = {"better": "helps", "worse": "hurts"}
 NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}
 
 
@@ -42,9 +40,8 @@ def effect_cells(effect: Effect) -> list[str]:
 
 def heading(summary: dict[str, Any]) -> str:
     """Return method, stream and number of seeds as text."""
-    seeds = len(summary["seeds"])
     on = f"{short_name(summary['method'])} on {short_name(summary['data'])}"
-    return f"{on}, {seeds} seed{'s' if seeds > 1 else ''}"
+    return f"{on}, {counted(len(summary['seeds']), 'seed')}"
 
 
 def run_table(summary: dict[str, Any]) -> Table:
@@ -56,87 +53,6 @@ def run_table(summary: dict[str, Any]) -> Table:
                 table.add_row(test if figure == "A_avg" else "", NAMES.get(figure, figure), mean_error(values))
         table.add_section()
     return table
-
-
-def compare_table(comparison: dict[str, Any]) -> Table:
-    """Return the table of a comparison: of a pair every figure, of more arms the average accuracy, ranked."""
-    return pair_table(comparison) if len(comparison["effects"]) == 1 else arms_table(comparison)
-
-
-def pair_table(comparison: dict[str, Any]) -> Table:
-    """Return the table of two arms: every figure of both, their difference and what it means."""
-    plain, debiased = comparison["arms"].values()
-    (effects,) = comparison["effects"].values()
-    table = Table(
-        "test set",
-        "",
-        *comparison["arms"],
-        "difference",
-        "95% interval",
-        "p",
-        "p (Holm)",
-        "",
-        title=f"{heading(plain)} ({LEGEND})",
-        caption="p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)",
-    )
-    for test, figures in effects.items():
-        for figure, effect in figures.items():
-            if is_of_group(figure):
-                continue  # the page has them
-            table.add_row(
-                test if figure == "A_avg" else "",
-                NAMES.get(figure, figure),
-                mean_error(plain["tests"][test][figure]),
-                mean_error(debiased["tests"][test][figure]),
-                *effect_cells(effect),
-                verdict(figure, effect),
-            )
-        table.add_section()
-    return table
-
-
-def arms_table(comparison: dict[str, Any]) -> Table:
-    """Return the table of several arms: the average accuracy of each, and its difference to that of the plain arm.
-
-    The arm with the largest effect on average comes first. The report page has every other figure.
-    """
-    plain_name, plain = next(iter(comparison["arms"].items()))
-    table = Table(
-        "test set",
-        "arm",
-        "A_avg",
-        f"beside {plain_name}",
-        "95% interval",
-        "p",
-        "p (Holm)",
-        "",
-        title=f"{heading(plain)} (percent, mean ± standard error)",
-        caption="p (Holm) is corrected for the number of arms times test sets, intervals are not; words go by p (Holm)",
-    )
-    for test, figures in plain["tests"].items():
-        table.add_row(test, plain_name, mean_error(figures["A_avg"]))
-        for arm in ranked(comparison):
-            effect = comparison["effects"][arm][test]["A_avg"]
-            word = verdict("A_avg", effect)
-            mean = mean_error(comparison["arms"][arm]["tests"][test]["A_avg"])
-            table.add_row("", arm, mean, *effect_cells(effect), word if word in ("better", "worse") else "")
-        table.add_section()
-    return table
-
-
-def ranked(comparison: dict[str, Any]) -> list[str]:
-    """Return the arms besides the plain one, that with the largest effect on A_avg first: the mean over test sets."""
-
-    def mean_effect(arm: str) -> float:
-        mean, *_ = estimate(tests["A_avg"]["diff"] for tests in comparison["effects"][arm].values())
-        return -math.inf if mean is None else mean
-
-    return sorted(comparison["effects"], key=mean_effect, reverse=True)
-
-
-def contenders(ranking: Sequence[str]) -> list[str]:
-    """Return arms without the plain ones of equal cost, which are there to be compared with."""
-    return [arm for arm in ranking if not (arm.startswith(EQUAL) and arm.removeprefix(EQUAL) in ranking)]
 
 
 def cost_table(costs: dict[str, Any]) -> Table:
@@ -201,52 +117,14 @@ def bench_table(rows: list[dict[str, Any]], data: str, steps: int) -> Table:
     return table
 
 
-def answer(comparison: dict[str, Any]) -> list[str]:
-    """Return what a comparison says in sentences: of a pair, one per test set; of more arms, one per arm, ranked."""
-    count = sum(map(len, comparison["effects"].values()))
-    if len(comparison["effects"]) == 1:
-        ((arm, tests),) = comparison["effects"].items()
-        corrected = f", corrected for {count} test sets" if count > 1 else ""
-        lines = [on_test_set(arm, test, effects["A_avg"], corrected) for test, effects in tests.items()]
-    else:
-        lines = [of_arm(arm, comparison["effects"][arm]) for arm in ranked(comparison)]
-        plain = next(iter(comparison["arms"]))
-        lines.append(f"points of A_avg beside {plain}; words go by p-values corrected for {count} comparisons")
-    for arm, tests in comparison.get("at_equal_cost", {}).items():
-        lines.append(of_arm(f"{arm} against a plain arm of equal cost", tests))
-    for arm, summary in comparison["arms"].items():
-        if dropped := summary.get("dropped"):
-            whose = f"{arm}: " if len(comparison["arms"]) > 2 else ""
-            lines.append(
-                f"{whose}{mean_error(dropped['share'])}% of the dropped cells lay on the shortcut; "
-                f"{mean_error(dropped['chance'])}% would have by chance"
-            )
-    return lines
-
-
-def on_test_set(arm: str, test: str, effect: Effect, corrected: str) -> str:
-    """Return whether an arm helps on a test set, as a sentence."""
-    word = verdict("A_avg", effect)
-    said = f"{arm} {VERBS[word]}" if word in VERBS else word
-    diff, interval, *_, p = effect_cells(effect)
-    p = p if p.startswith("<") else f"= {p}"
-    spread = f" (95% interval {interval}; p {p}{corrected})" if effect["ci95"] else ""
-    return f"{test}: {said}, {diff} points of A_avg{spread}"
-
-
-def of_arm(arm: str, tests: dict[str, dict[str, Effect]]) -> str:
-    """Return on which test sets an arm helps and on which it hurts, as a sentence."""
-    by_word: dict[str, list[str]] = {}
-    for test, effects in tests.items():
-        effect = effects["A_avg"]
-        by_word.setdefault(verdict("A_avg", effect), []).append(f"{test} ({effect_cells(effect)[0]})")
-    words = sorted(by_word, key=lambda word: ("better", "worse", word).index(word))
-    return f"{arm}: " + "; ".join(f"{VERBS.get(word, word)} on {listed(by_word[word])}" for word in words)
-
-
 def listed(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: "a, b and c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, in the plural where need be: "2 seeds"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def averaged_over(varied: Sequence[str]) -> str:

@@ -133,6 +133,19 @@ def is_of_group(figure: str) -> bool:
     return "=" in figure
 
 
+def guesses(after: list[Evaluation], tasks: Tasks) -> dict[str, float]:
+    """Return the A_avg of guesses on a test set: `chance` names one of the classes seen so far at random, `constant`
+    always the one with most of its samples.
+    """
+    seen, chances, constants = set[int](), [], []
+    for groups, classes in zip(after, tasks):
+        n, _ = _sum(groups)
+        seen |= {*classes, *(int(label) for label in n.nonzero()[0])}  # where tasks blur, classes come early
+        chances.append(100 / len(seen))
+        constants.append(_percent(int(n.max()), int(n.sum())))
+    return {"chance": float(np.mean(chances)), "constant": float(np.mean(constants))}
+
+
 def accuracy_curve(after: list[Evaluation]) -> list[float]:
     """Return A_1 .. A_T from the evaluations after each task."""
     return [accuracy(groups) for groups in after]

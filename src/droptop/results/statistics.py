@@ -5,11 +5,13 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats would add half a second to every start
+from scipy.special import nctdtrinc, stdtr, stdtrit  # Student's t; scipy.stats would add half a second to every start
 
 from droptop.results.metrics import GAP
 
 SIGNIFICANT = 0.05
+POWER = 0.8  # the chance to see the smallest effect that is said to be seen
+FEWEST = 5  # seeds that a verdict takes; fewer give a direction
 LOWER_IS_BETTER = {"F_last"}
 EQUAL = "equal-"  # begins the name of a plain arm that costs as much as the arm whose name follows
 CURVES = {"A", "matrix"}  # what a summary holds besides one number per seed
@@ -43,22 +45,40 @@ class Effect(TypedDict):
     diff: float | None
     ci95: list[float] | None
     p: float | None
+    n: int  # pairs, of one seed each
+    least: float | None  # the smallest effect that so many pairs, as spread as these, would have seen
     p_holm: NotRequired[float | None]  # corrected for the number of arms and test sets (Holm)
 
 
 def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Effect:
     """Return the mean difference over seeds, with its 95% interval and two-sided p-value."""
     pairs = [(a, b) for a, b in zip(plain, debiased, strict=True) if a is not None and b is not None]
-    if not pairs:
-        return {"diff": None, "ci95": None, "p": None}
     mean, error, n = estimate(b - a for a, b in pairs)
     if mean is None or error is None:
-        return {"diff": mean, "ci95": None, "p": None}
+        return {"diff": mean, "ci95": None, "p": None, "n": n, "least": None}
     if error == 0:  # all seeds have the same difference: there is no spread to test against
-        return {"diff": mean, "ci95": [mean, mean], "p": 1.0 if mean == 0 else 0.0}
+        return {"diff": mean, "ci95": [mean, mean], "p": 1.0 if mean == 0 else 0.0, "n": n, "least": 0.0}
     margin = float(stdtrit(n - 1, 0.975)) * error
     p = float(2 * stdtr(n - 1, -abs(mean) / error))
-    return {"diff": mean, "ci95": [mean - margin, mean + margin], "p": p}
+    return {"diff": mean, "ci95": [mean - margin, mean + margin], "p": p, "n": n, "least": least_effect(n) * error}
+
+
+def least_effect(n: int) -> float:
+    """Return the smallest effect that n pairs see with POWER, in standard errors: p < SIGNIFICANT, two-sided.
+
+    Exact but for the chance to see it with the wrong sign, which is below 1e-6: t has a noncentral distribution then.
+    """
+    return float(nctdtrinc(n - 1, 1 - POWER, stdtrit(n - 1, 1 - SIGNIFICANT / 2)))
+
+
+def within_possible(effect: Effect, plain: list[float | None], figure: str) -> Effect:
+    """Return an effect to show: its interval ends where the arm would be above 100% or below what is possible."""
+    mean, interval = estimate(plain).mean, effect["ci95"]
+    if mean is None or interval is None:
+        return effect
+    lowest = -100.0 if figure in LOWER_IS_BETTER else 0.0
+    low, high = max(interval[0], lowest - mean), min(interval[1], 100.0 - mean)
+    return effect | {"ci95": [low, high]} if low <= high else effect
 
 
 def holm(ps: list[float | None]) -> list[float | None]:
@@ -107,12 +127,23 @@ def effects(pairs: dict[str, str], summaries: dict[str, dict[str, Any]]) -> dict
 
 
 def verdict(figure: str, effect: Effect) -> str:
-    """Return what an effect shows, in a few words; by the corrected p-value where it has one."""
-    diff, p = effect["diff"], effect.get("p_holm", effect["p"])
+    """Return what an effect shows, in a few words; by the corrected p-value where it has one.
+
+    Fewer than FEWEST seeds never give a verdict. They point to better or worse where the difference is larger than its
+    standard error.
+    """
+    diff, p, n = effect["diff"], effect["p"], effect["n"]
     if diff is None:
         return "not measured"
     if p is None:
         return "one seed: cannot tell"
-    if p >= SIGNIFICANT:
-        return "no significant difference"
-    return "better" if (diff < 0) == (figure in LOWER_IS_BETTER or figure.startswith(GAP)) else "worse"
+    word = "better" if (diff < 0) == (figure in LOWER_IS_BETTER or figure.startswith(GAP)) else "worse"
+    if n < FEWEST:
+        return f"points to {word}" if p < 2 * stdtr(n - 1, -1) - 1e-9 else "no clear direction"
+    corrected = effect.get("p_holm", p)
+    return word if corrected is not None and corrected < SIGNIFICANT else "no significant difference"
+
+
+def is_significant(figure: str, effect: Effect) -> bool:
+    """Return whether an effect has a verdict that is not "no significant difference"."""
+    return verdict(figure, effect) in ("better", "worse")

@@ -110,6 +110,15 @@ class RunFolder:
         }
         summary: dict[str, Any] = {"data": self.data, "method": self.method, "debias": self.debias}
         summary |= {"seeds": list(by_seed), "tests": tests}
+        if "limit" in self.options:  # a quick look
+            summary["limit"] = self.options["limit"]
+        if all("guesses" in result for result in results):  # older results have none
+            summary["guesses"] = {
+                test: {name: [result["guesses"][test][name] for result in results] for name in ("chance", "constant")}
+                for test in tests
+            }
+        if "cue" in results[0]:
+            summary["cue"] = results[0]["cue"]
         if all("dropped" in result for result in results):
             names = ("share", "chance")
             summary["dropped"] = {name: [result["dropped"][name] for result in results] for name in names}

@@ -34,9 +34,8 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
     noted = {place: json.loads((place / "environment.json").read_text()) for place in places if begun(place)}
     for arm in moved.arms.values():
         now = file_hash("data", arm.options.data, getattr(arm.stream, "columns", Columns()))
-        for place, before in noted.items():
-            if now is None or before.get("data") != now:
-                raise other
+        if now is None or any(before.get("data") != now for before in noted.values()):
+            raise other
     for run, arm in moved.folders(out).items():
         for seed in arm.seeds:
             for header in checkpoint.newest_first(seed_folder(run, seed) / "checkpoints"):

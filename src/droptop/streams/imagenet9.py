@@ -8,6 +8,7 @@ from pathlib import Path
 
 from droptop.data.image_cache import load_images, read_once
 from droptop.data.imagenet9 import TAUGHT, ImageNet9Files
+from droptop.data.variants import BACKGROUND_TELLS
 from droptop.streams.folder import MEAN, STD, ImageConfig, loaded_masks
 from droptop.streams.painted import Masks
 from droptop.streams.stream import Stream
@@ -47,9 +48,11 @@ def split_imagenet9(
 
     images, tests = read_once((name, root, size, config.in_memory_mb), sources)
     spec = Spec((3, size, size), tuple(folder[3:] for folder in TAUGHT), mean=MEAN, std=STD)
+    cue = {variant: True} | (BACKGROUND_TELLS if BACKGROUND_TELLS.get(variant) else {})
+    known = {test: has for test, has in cue.items() if test in tests}
 
     def masks() -> Masks | None:
         sets = files.mask_sets(size, root)
         return None if sets is None else loaded_masks(sets, config)
 
-    return Stream(name, spec, images, tests, config, seed, limit, masks)
+    return Stream(name, spec, images, tests, config, seed, limit, masks, known)

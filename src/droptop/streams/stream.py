@@ -19,7 +19,7 @@ from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
-from droptop.streams.painted import MasksReader, Shortcut, with_shortcut
+from droptop.streams.painted import BIASED, RANDOM, REMOVED, MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
 from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
@@ -84,6 +84,7 @@ class Given(NamedTuple):
     train: Source
     tests: Mapping[str, Source]
     masks: MasksReader | None
+    cue: Mapping[str, bool] | None
 
 
 class Stream:
@@ -98,6 +99,8 @@ class Stream:
         seed: Decides the order of samples and, where options ask for it, of classes.
         limit: At most so many samples per task; None for all.
         masks: What gives the foregrounds of the training images and of the first test set; None where nobody knows.
+        cue: Which test sets have the suspected shortcut as the training images have it (True), and which lack it
+            (False); by default the first one has it, and all others lack it.
 
     Raises:
         BadRequest: Images or labels do not fit the spec, a task has no full batch, a test set has no sample of a task,
@@ -114,6 +117,7 @@ class Stream:
         seed: int,
         limit: int | None = None,
         masks: MasksReader | None = None,
+        cue: Mapping[str, bool] | None = None,
     ) -> None:
         if not isinstance(spec, Spec):
             raise BadRequest(f"a stream takes a droptop.Spec of its images, not a {type(spec).__name__}")
@@ -122,14 +126,18 @@ class Stream:
         check_source(spec, train, f"training images of {name}")
         for test, source in tests.items():
             check_source(spec, source, f"test set {test} of {name}")
-        self.given, self.held = Given(train, tests, masks), held_out(train.y, config.hold_out)
+        if cue is not None and not (isinstance(cue, Mapping) and cue.keys() <= tests.keys()):
+            raise BadRequest(f'cue says by name which test sets have it, such as {{"test": True}}, not {cue!r}')
+        self.given, self.held = Given(train, tests, masks, cue), held_out(train.y, config.hold_out)
         held = self.held.nonzero()[:, 0] if config.hold_out else None
         if held is not None:
-            tests = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}
+            tests, cue = {HELD_OUT: train[held] if isinstance(train, Samples) else Subset(train, held)}, None
         if config.shortcut != NO_CUE:
             train, tests = with_shortcut(config.painted, spec, seed, train, tests, masks, held)
+            cue = {test: test == BIASED for test in (BIASED, REMOVED, RANDOM) if test in tests}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
+        self.cue = {test: place == 0 for place, test in enumerate(tests)} if cue is None else dict(cue)
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
@@ -154,9 +162,8 @@ class Stream:
         other = copy.copy(self)
         for name in ("task_rows", "order", "labels"):
             other.__dict__.pop(name, None)
-        Stream.__init__(
-            other, self.name, self.spec, self.given.train, self.given.tests, config, seed, limit, self.given.masks
-        )
+        train, tests, masks, cue = self.given
+        Stream.__init__(other, self.name, self.spec, train, tests, config, seed, limit, masks, cue)
         return other
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop import trackers
+from droptop.results.diagnosis import diagnosed
 from droptop.results.statistics import compare
 from droptop.runs.flags import record_flags
 from droptop.runs.folder import RunFolder, is_done
@@ -47,7 +48,7 @@ def execute(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     summaries = {folder.name: folder.summary() for folder in folders}
     files = {folder.path / "summary.json": summaries[folder.name] for folder in folders}
     if plan.command == "compare":
-        files[out / "compare.json"] = compare(summaries)
+        files[out / "compare.json"] = diagnosed(compare(summaries))
     with note_write_errors(not unfinished, "a summary", observer.note):
         for path, content in files.items():
             write_json(path, content)

@@ -118,7 +118,8 @@ class SeedRun:
                 self.log.begin()
                 yield from self.train(steps, position)
                 lines = read_metrics(self.run, self.seed)
-                result = seed_result(lines, stream.spec.classes, stream.tasks, self.config.options.eval_every)
+                eval_every = self.config.options.eval_every
+                result = seed_result(lines, stream.spec.classes, stream.tasks, eval_every, stream.cue)
                 self.log.end(lines, result)
             finally:
                 self.checkpoints.wait_quietly()  # the folder stays locked while it is written to

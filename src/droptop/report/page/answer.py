@@ -1,12 +1,16 @@
 """The top of the page of a run or a comparison: the answer as a sentence, a chart and a table."""
 
+from pathlib import Path
 from typing import Any
 
-from droptop.report import tables
+from droptop.report import sentences, tables
+from droptop.report.diagnosis_text import diagnosis_lines
+from droptop.report.next_steps import Facts, next_steps
 from droptop.report.page import charts
 from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
-from droptop.results.statistics import CURVES, compare, verdict
+from droptop.results.diagnosis import diagnose, diagnosed
+from droptop.results.statistics import CURVES, FEWEST, compare, verdict
 from droptop.system.short_names import short_name
 
 MOST_ACROSS = 4  # panels side by side
@@ -14,12 +18,16 @@ FIGURES_NOTE = "Percent, mean ± standard error over seeds; for F_last, forgetti
 
 
 def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
-    """Put the accuracy of a run on its page; without an arm to compare with, it claims nothing."""
+    """Put the accuracy of a run on its page, and what it leans on."""
     summary = arm.run.summary(done)
     means = [f"{tables.mean_error(figures['A_avg'])}% on {test}" for test, figures in summary["tests"].items()]
     debias = f" with {arm.name}" if arm.name != "none" else ""
     page.headline = f"{short_name(summary['method'])}{debias} reaches an average accuracy of {tables.listed(means)}."
-    page.findings = [f"{counted(len(done), 'seed')}; mean ± standard error where there are several"]
+    found = diagnose(arm.name, summary)
+    page.diagnosis = diagnosis_lines(found, summary)
+    if not page.progress:
+        page.steps = next_steps(Facts(arm.run.path, page.command, arm.run.options, found))
+    page.findings = [f"{tables.counted(len(done), 'seed')}; mean ± standard error where there are several"]
     rows: list[Row] = [
         [test, seed, value] for test, figures in summary["tests"].items() for seed, value in zip(done, figures["A_avg"])
     ]
@@ -46,19 +54,23 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     ]
 
 
-def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dict[str, Any]) -> None:
-    """Put on the page of a comparison what each arm changes, with intervals; claim only what is significant.
+def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dict[str, Any], out: Path) -> None:
+    """Put on the page of a comparison what the plain arm does, and what each other arm changes, with intervals.
 
-    `costs` is what a step of each arm costs, by its name; empty where that was not measured.
+    It claims only what is significant. `costs` is what a step of each arm costs, by its name; empty where that was not
+    measured. `out` is the folder of the comparison.
     """
-    comparison = compare({arm.name: arm.run.summary(done) for arm in arms})
-    run, effects, ranking = arms[-1].run, comparison["effects"], tables.ranked(comparison)
+    comparison = sentences.readable(diagnosed(compare({arm.name: arm.run.summary(done) for arm in arms})))
+    effects, ranking, words = comparison["effects"], sentences.ranked(comparison), sentences.words_of(comparison)
     several = len(ranking) > 1
-    words = {arm: {test: verdict("A_avg", of["A_avg"]) for test, of in tests.items()} for arm, tests in effects.items()}
-    page.headline = headline(tables.contenders(ranking), short_name(run.method), short_name(run.data), words)
-    page.findings = tables.answer(comparison)
+    page.diagnosis = diagnosis_lines(comparison["diagnosis"], next(iter(comparison["arms"].values())))
+    if not page.progress:
+        first = arms[0].run.options
+        page.steps = next_steps(Facts(out, page.command, first, comparison["diagnosis"], comparison))
+    page.headline = sentences.headline(comparison)
+    page.findings = sentences.answer(comparison)
     if len(done) < len(arms[0].run.seeds):
-        page.findings.append(f"so far, from {counted(len(done), 'seed')} that all arms have finished")
+        page.findings.append(f"so far, from {tables.counted(len(done), 'seed')} that all arms have finished")
     tests, averages = (
         list(effects[ranking[0]]),
         {arm: {test: of["A_avg"] for test, of in effects[arm].items()} for arm in ranking},
@@ -70,9 +82,9 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
         for effect in [averages[arm][test]]
     ]
     corrected = f"the number of {'arms times ' * several}test sets"
-    note = f"The difference to the plain arm in average accuracy, of {counted(len(done), 'paired seed')}"
+    note = f"The difference to the plain arm in average accuracy, of {tables.counted(len(done), 'paired seed')}"
     note += (
-        f", and its 95% interval; filled where p < 0.05, corrected for {corrected}."
+        f", and its 95% interval; filled where p < 0.05, corrected for {corrected}, of {FEWEST} seeds or more."
         if len(done) > 1
         else "; one seed has no interval."
     )
@@ -128,41 +140,3 @@ def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:
 def cost_table(costs: dict[str, Any]) -> Table:
     """Return what a training step of each arm costs."""
     return Table("Cost of a step", tables.COST_COLUMNS, tables.cost_rows(costs), f"{tables.COST}.")
-
-
-def headline(arms: list[str], method: str, data: str, words: dict[str, dict[str, str]]) -> str:
-    """Return the answer in one sentence, from the arms, best first, and a verdict per arm and test set."""
-    helping = [arm for arm in arms if "better" in words[arm].values()]
-    if len(arms) == 1:
-        return sentence(arms[0], method, data, words[arms[0]])
-    if not helping:
-        return f"None of {len(arms)} arms helps {method} on {data} by a significant difference."
-    said = sentence(helping[0], method, data, words[helping[0]])
-    return f"The best of {len(arms)} arms: {said[0].lower()}{said[1:]}"
-
-
-def sentence(debias: str, method: str, data: str, words: dict[str, str]) -> str:
-    """Return the answer in one sentence, from a verdict per test set."""
-    by_word: dict[str, list[str]] = {}
-    for test, word in words.items():
-        by_word.setdefault(word, []).append(test)
-    parts = [
-        f"{verb} {method} on {tables.listed(by_word[word])}"
-        for word, verb in (("better", "helps"), ("worse", "hurts"))
-        if word in by_word
-    ]
-    if not parts:
-        if "no significant difference" in by_word:
-            return f"No significant difference between {method} with {debias} and without on {data}."
-        return f"One seed cannot tell whether {debias} helps {method} on {data}."
-    rest = [
-        f"no significant difference on {tables.listed(tests)}"
-        for word, tests in by_word.items()
-        if word == "no significant difference"
-    ]
-    return f"On {data}, {debias} {', and '.join(parts)}{'; ' + rest[0] if rest else ''}."
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, in the plural where need be: "2 seeds"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"

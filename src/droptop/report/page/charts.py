@@ -65,7 +65,9 @@ def effects(
         x2="high:Q",
     )
     fill = alt.condition(
-        "datum.p !== null && datum.p < 0.05", alt.value("var(--debiased)"), alt.value("var(--surface)")
+        "datum.verdict === 'better' || datum.verdict === 'worse'",
+        alt.value("var(--debiased)"),
+        alt.value("var(--surface)"),
     )
     dot = base.mark_point(size=90, filled=True, stroke="var(--debiased)", strokeWidth=2, opacity=1).encode(
         x="diff:Q", fill=fill, tooltip=tooltip
@@ -176,6 +178,24 @@ def matrix(title: str, across: alt.X, down: alt.Y, text: bool, rows: int, **valu
         ink = alt.condition("datum.percent > 50", alt.value("var(--on-high)"), alt.value("var(--on-low)"))
         layers.append(base.mark_text(fontSize=10).encode(text=alt.Text("percent:Q", format=".0f"), color=ink))
     return finished(alt.layer(*layers), max(140, min(26 * rows, 420)), title)
+
+
+def differences(title: str, cues: list[str], arms: list[str], limit: float, **values: Any) -> dict[str, Any]:
+    """Chart differences as a grid of cells, a row per cue and a column per arm; `limit` has the strongest colour."""
+    base = panel(**values).encode(
+        x=alt.X("arm:N", sort=arms, title=None, axis=alt.Axis(labelAngle=0)), y=alt.Y("cue:N", sort=cues, title=None)
+    )
+    scale = alt.Scale(
+        domain=[-limit, 0, limit], range=["var(--fifth)", "var(--surface)", "var(--debiased)"], interpolate="rgb"
+    )
+    tooltip = ["cue:N", "arm:N", *(alt.Tooltip(f"{name}:Q", format="+.2f") for name in ("diff", "low", "high"))]
+    cells = base.mark_rect(stroke="var(--line)").encode(
+        color=alt.Color("diff:Q", scale=scale, legend=None),
+        tooltip=[*tooltip, alt.Tooltip("p:Q", format=".3g"), "verdict:N", "n:Q"],
+    )
+    text = base.mark_text(fontSize=12, dy=-6, color="var(--ink)").encode(text=alt.Text("diff:Q", format="+.1f"))
+    interval = base.mark_text(fontSize=9, dy=8, color="var(--ink)").encode(text="interval:N")
+    return finished(alt.layer(cells, text, interval), 1.9 * STRIP * len(cues), title)
 
 
 def accuracy_matrix(arm: str, test: str, tasks: int) -> dict[str, Any]:

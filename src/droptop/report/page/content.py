@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from droptop.report.next_steps import Step
+
 Row = list[Any]  # of numbers behind a chart: text, numbers, None
 
 
@@ -47,6 +49,8 @@ class Page:
     command: str  # makes the same again
     config: str
     environment: dict[str, Any]
+    diagnosis: list[str] = field(default_factory=list)  # what the arm does that others are compared with
+    steps: list[Step] = field(default_factory=list)  # what to try next
     answer: Section | None = None
     progress: str = ""  # how far it is; empty once it is finished
     sections: list[Section] = field(default_factory=list)

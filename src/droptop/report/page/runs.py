@@ -36,7 +36,7 @@ def page_of_runs(request: Request, again: str, config_text: str, environment: di
     elif request.command == "run":
         describe_run(page, arms[0], done)
     else:
-        describe_comparison(page, arms, done, read_costs(request.out))
+        describe_comparison(page, arms, done, read_costs(request.out), request.out)
     page.notes += [
         f"Curves over steps lack {arm.name} seed {number}, whose metrics.jsonl is damaged or gone."
         for arm in arms

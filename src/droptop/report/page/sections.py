@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from droptop.report.page import charts
-from droptop.report.page.answer import counted
 from droptop.report.page.arms import Arm
 from droptop.report.page.attention import attention_on_shortcut
 from droptop.report.page.content import Chart, Row, Section
+from droptop.report.tables import counted
 from droptop.results.series import WINDOW, kappa_series, shortcut_series
 from droptop.results.statistics import estimate
 

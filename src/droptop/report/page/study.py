@@ -7,11 +7,14 @@ from typing import Any
 from droptop.options import NO_DEBIAS
 from droptop.report import tables
 from droptop.report.page import charts
-from droptop.report.page.answer import FIGURES_NOTE, counted
+from droptop.report.page.answer import FIGURES_NOTE
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.page.over_option import add_curves, numeric_option
-from droptop.results.statistics import verdict
+from droptop.report.page.stress import lead_with_cues
+from droptop.report.tables import counted
+from droptop.results.statistics import FEWEST, verdict
+from droptop.results.stress import stressed
 from droptop.runs.records import read_maps
 from droptop.sweeps.pairing import Plain, reference_of
 from droptop.sweeps.results import BY, FIGURES, also_varied, grouped_rows, with_short_names
@@ -55,6 +58,8 @@ def page_of_study(
     describe(page, [row for row in rows if row["figure"] == "A_avg"], names, reference.name)
     if (over := numeric_option(values, by)) is not None:
         add_curves(page, values, over, by)
+    if not by and (cues := stressed(values)):
+        lead_with_cues(page, cues)
     page.attention = attention_of_a_pair(study, values, page.notes)
     if len(rows) > MOST_ROWS:
         page.notes.append(f"The table has the first {MOST_ROWS} of {len(rows)} rows; `droptop results` has all.")
@@ -110,6 +115,12 @@ def describe(page: Page, rows: list[dict[str, Any]], by: Sequence[str], referenc
             page.headline += f"; no significant difference in {rest}." if rest else "."
         elif rest:
             page.headline = f"No significant difference in any of {counted(len(effects), 'comparison')}."
+        elif max(row["pairs"] for row in effects) > 1:
+            up, down = words.count("points to better"), words.count("points to worse")
+            page.headline = (
+                f"Of {counted(len(effects), 'comparison')}, {what} points to better in {up}, to worse in "
+                f"{down}; no verdict below {FEWEST} seeds."
+            )
         else:
             page.headline = f"One seed cannot tell whether {what} helps."
         page.findings = [
@@ -174,7 +185,10 @@ def describe(page: Page, rows: list[dict[str, Any]], by: Sequence[str], referenc
 
 def word(row: dict[str, Any]) -> str:
     """Return what a row's difference means, by its corrected p-value: better, worse, or no claim."""
-    return verdict("A_avg", {"diff": row["diff"], "ci95": None, "p": row["p_holm"]})
+    return verdict(
+        "A_avg",
+        {"diff": row["diff"], "ci95": None, "p": row["p"], "p_holm": row["p_holm"], "n": row["pairs"], "least": None},
+    )
 
 
 def label(row: dict[str, Any], names: Sequence[str]) -> str:
@@ -187,7 +201,9 @@ def cells_of(row: dict[str, Any], by: Sequence[str]) -> list[str]:
     """Return a row of results as text."""
     error = "" if row["error"] is None else f" ± {row['error']:.1f}"
     interval = None if row["low"] is None else [row["low"], row["high"]]
-    effect = tables.effect_cells({"diff": row["diff"], "ci95": interval, "p": row["p"]})
+    effect = tables.effect_cells(
+        {"diff": row["diff"], "ci95": interval, "p": row["p"], "n": row["pairs"], "least": None}
+    )
     return [
         *(str(row[name]) for name in by),
         row["test"],

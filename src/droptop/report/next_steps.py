@@ -1,0 +1,132 @@
+"""What to try next, as commands that run as they stand: chosen from what a comparison or a run has found."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from droptop.options import NO_DEBIAS
+from droptop.report.sentences import contenders, ranked, words_of
+from droptop.results.diagnosis import Diagnosis
+from droptop.results.statistics import FEWEST, Effect, least_effect
+
+MOST = 2  # steps that are named
+MOST_SEEDS = 40  # more are not worth a suggestion
+
+
+class Step(NamedTuple):
+    """Hold why to do something, and the command that does it."""
+
+    why: str
+    command: str
+
+
+class Facts(NamedTuple):
+    """Hold what steps are chosen from, of a run or a comparison that is done."""
+
+    out: Path
+    again: str  # the command that makes the same again, with --out at its end
+    options: Mapping[str, Any]  # of the reference arm, by path
+    diagnosis: Diagnosis
+    comparison: Mapping[str, Any] | None = None  # None of a run
+
+
+def next_steps(facts: Facts) -> list[Step]:
+    """Return what to try next, the most useful step first."""
+    finding = facts.diagnosis["finding"]
+    steps = quick_look(facts)
+    if finding == "barely learned":
+        steps += learn_more(facts)
+    elif facts.comparison is None:
+        steps.append(Step("does debiasing help?", compared(facts)))
+    if finding == "no set without the cue":
+        steps += test_set_without_the_cue(facts)
+    if facts.comparison is not None and finding != "barely learned":
+        steps += after_effects(facts)
+    return steps[:MOST]
+
+
+def quick_look(facts: Facts) -> list[Step]:
+    """Return the step from a quick look to the whole stream; [] where it was whole."""
+    if "limit" not in facts.options:
+        return []
+    seeds = {} if facts.diagnosis["seeds"] >= FEWEST else {"--seeds": str(FEWEST)}
+    return [Step("all samples of the stream", changed(facts, "whole", seeds, without=("--limit",)))]
+
+
+def learn_more(facts: Facts) -> list[Step]:
+    """Return how to learn more from a stream, in one pass over it."""
+    steps = []
+    for name, path, factor, why in (
+        ("iterations", "learner.iterations", 3, "more steps per batch"),
+        ("lr", "learner.lr", 3.0, "a higher learning rate"),
+    ):
+        if path in facts.options:
+            value = f"{facts.options[path] * factor:g}"
+            steps.append(Step(why, changed(facts, f"{name}-{value}", {f"--{name}": value})))
+    return steps
+
+
+def test_set_without_the_cue(facts: Facts) -> list[Step]:
+    """Return how to get a test set without the suspected cue; [] for a stream that is not a folder of one's own."""
+    kind, _, place = str(facts.options["data"]).partition(":")
+    if kind != "folder":
+        return []
+    test = next((Path(place, name) for name in ("test", "val") if Path(place, name).is_dir()), Path(place, "train"))
+    why = "a test set without the suspected cue: copy images, remove the cue from the copies, then compare again"
+    return [Step(why, shlex.join(["cp", "-r", str(test), str(Path(place, "test-no-cue"))]))]
+
+
+def after_effects(facts: Facts) -> list[Step]:
+    """Return what the effects of a comparison call for: more seeds, or another debiasing."""
+    assert facts.comparison is not None
+    words, best = words_of(dict(facts.comparison)), contenders(ranked(dict(facts.comparison)))[0]
+    helps = any("better" in of_arm.values() for of_arm in words.values())
+    effects = [figures["A_avg"] for figures in facts.comparison["effects"][best].values()]
+    steps = []
+    if not helps and (seeds := seeds_wanted(effects, facts.diagnosis["seeds"])):
+        few = facts.diagnosis["seeds"] < FEWEST
+        why = "enough seeds for a verdict" if few else f"{seeds} seeds would see an effect as large as this one"
+        steps.append(Step(why, shlex.join(["droptop", "resume", str(facts.out), "--seeds", str(seeds)])))
+    may_rely = facts.diagnosis["finding"] in ("relies", "cannot tell") and facts.options["debias"] == NO_DEBIAS
+    if may_rely and not helps and not any("robust" in arm for arm in words):
+        steps.append(Step("another debiasing", changed(facts, "robust", {"--debias": "robust"})))
+    return steps
+
+
+def seeds_wanted(effects: Sequence[Effect], seeds: int) -> int | None:
+    """Return how many seeds would have seen the largest of these effects; None where more of them do not help."""
+    if seeds < FEWEST:
+        return FEWEST
+    visible = [
+        (abs(effect["diff"]), effect["least"] / least_effect(seeds) * seeds**0.5)  # and the spread of its differences
+        for effect in effects
+        if effect["diff"] and effect["least"]
+    ]
+    for wanted in (2 * FEWEST, 4 * FEWEST, MOST_SEEDS):
+        if wanted > seeds and any(spread / wanted**0.5 * least_effect(wanted) <= diff for diff, spread in visible):
+            return wanted
+    return None
+
+
+def compared(facts: Facts) -> str:
+    """Return the command that compares a run's debiasing, or DropTop, with none."""
+    options = {"--debias": "droptop"} if facts.options["debias"] == NO_DEBIAS else {}
+    words = shlex.split(changed(facts, "compared", options))
+    return shlex.join([words[0], "compare", *words[2:]])
+
+
+def changed(facts: Facts, name: str, options: Mapping[str, str], without: Sequence[str] = ()) -> str:
+    """Return the command that makes the same again with other options, in a new folder that is named for them."""
+    words = shlex.split(facts.again)
+    for flag in (*without, *options, "--out"):
+        if flag in words:
+            del words[words.index(flag) : words.index(flag) + 2]
+    place = unused(facts.out.parent / f"{facts.out.name}-{name}")
+    return shlex.join([*words, *(token for pair in options.items() for token in pair), "--out", place])
+
+
+def unused(place: Path) -> str:
+    """Return the path of a folder that is not there yet: the one given, or with a number at its end."""
+    names = [str(place), *(f"{place}-{number}" for number in range(2, 100))]
+    return next((name for name in names if not Path(name).exists()), names[-1])

@@ -1,0 +1,178 @@
+"""What a comparison says, in sentences for a terminal and a page: its headline, and what stands below it.
+
+All take a comparison as `readable` gives it, whose intervals end at what is possible.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from droptop.options import NO_DEBIAS
+from droptop.report.tables import counted, effect_cells, listed, mean_error
+from droptop.results.statistics import EQUAL, FEWEST, POWER, SIGNIFICANT, Effect, estimate, verdict, within_possible
+from droptop.system.short_names import short_name
+
+VERBS = {"better": "helps", "worse": "hurts"}
+NO_DIFFERENCE = "no significant difference"
+Effects = dict[str, dict[str, dict[str, Effect]]]  # by arm, test set and figure
+
+
+def readable(comparison: dict[str, Any]) -> dict[str, Any]:
+    """Return a comparison to show: its intervals end where an arm would be above 100% or below what is possible."""
+    arms = comparison["arms"]
+
+    def cut(effects: Effects, other: dict[str, str]) -> Effects:
+        return {
+            arm: {
+                test: {
+                    figure: within_possible(effect, arms[other[arm]]["tests"][test][figure], figure)
+                    for figure, effect in figures.items()
+                }
+                for test, figures in tests.items()
+            }
+            for arm, tests in effects.items()
+        }
+
+    first = next(iter(arms))
+    cut_effects = {"effects": cut(comparison["effects"], dict.fromkeys(arms, first))}
+    if "at_equal_cost" in comparison:
+        cut_effects["at_equal_cost"] = cut(comparison["at_equal_cost"], {arm: EQUAL + arm for arm in arms})
+    return comparison | cut_effects
+
+
+def ranked(comparison: dict[str, Any]) -> list[str]:
+    """Return the arms besides the plain one, that with the largest effect on A_avg first: the mean over test sets."""
+
+    def mean_effect(arm: str) -> float:
+        mean, *_ = estimate(tests["A_avg"]["diff"] for tests in comparison["effects"][arm].values())
+        return -math.inf if mean is None else mean
+
+    return sorted(comparison["effects"], key=mean_effect, reverse=True)
+
+
+def contenders(ranking: Sequence[str]) -> list[str]:
+    """Return arms without the plain ones of equal cost, which are there to be compared with."""
+    return [arm for arm in ranking if not (arm.startswith(EQUAL) and arm.removeprefix(EQUAL) in ranking)]
+
+
+def weight(comparison: dict[str, Any]) -> str:
+    """Return how much a comparison weighs: seeds, whether it is a quick look, and the correction."""
+    first = next(iter(comparison["arms"].values()))
+    count = sum(map(len, comparison["effects"].values()))
+    parts = [f"a quick look: {first['limit']} samples per task"] if "limit" in first else []
+    parts.append(counted(len(first["seeds"]), "seed"))
+    if count > 1 and len(first["seeds"]) >= FEWEST:
+        parts.append(f"p-values corrected for {count} {'test sets' if one_effect(comparison) else 'comparisons'}")
+    return ", ".join(parts)
+
+
+def one_effect(comparison: dict[str, Any]) -> bool:
+    """Return whether there is one arm besides that which it is compared with."""
+    return len(comparison["effects"]) == 1
+
+
+def words_of(comparison: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the verdict on average accuracy per arm and test set."""
+    return {
+        arm: {test: verdict("A_avg", figures["A_avg"]) for test, figures in tests.items()}
+        for arm, tests in comparison["effects"].items()
+    }
+
+
+def headline(comparison: dict[str, Any]) -> str:
+    """Return what a comparison found in one sentence, with its weight; plain arms of equal cost do not contend."""
+    reference, first = next(iter(comparison["arms"].items()))
+    words, few = words_of(comparison), len(first["seeds"]) < FEWEST
+    arms = contenders(ranked(comparison))
+    helping = [arm for arm in arms if "better" in words[arm].values()]
+    best, method = (helping or arms)[0], short_name(first["method"])
+    said = sentence(best, reference, method, words[best])
+    if len(arms) > 1 and (helping or few):
+        said = f"the best of {len(arms)} arms{'' if helping else ' so far'}: {said}"
+    elif len(arms) > 1:
+        said = f"none of {len(arms)} arms {verb('better', reference, method)} by a significant difference"
+    rest = f"; no verdict below {FEWEST} seeds" if few else ""
+    return f"On {short_name(first['data'])}, {said}{rest} ({weight(comparison)})."
+
+
+def verb(word: str, reference: str, method: str) -> str:
+    """Return what an arm does to a method without debiasing, or how it compares with another reference."""
+    return f"{VERBS[word]} {method}" if reference == NO_DEBIAS else f"is {word} than {reference}"
+
+
+def sentence(arm: str, reference: str, method: str, words: dict[str, str]) -> str:
+    """Return what an arm does beside the reference, from a verdict per test set."""
+    by_word: dict[str, list[str]] = {}
+    for test, word in words.items():
+        by_word.setdefault(word, []).append(test)
+    found = [f"{verb(word, reference, method)} on {listed(by_word[word])}" for word in VERBS if word in by_word]
+    if found:
+        rest = f"; {NO_DIFFERENCE} on {listed(by_word[NO_DIFFERENCE])}" if NO_DIFFERENCE in by_word else ""
+        return f"{arm} {', and '.join(found)}{rest}"
+    hints = [(word, tests) for word, tests in by_word.items() if word.startswith("points to")]
+    if hints:
+        beside = "" if reference == NO_DEBIAS else f" instead of {reference}"
+        pointed = [f"{word.removeprefix('points ')} on {listed(tests)}" for word, tests in hints]
+        return f"with {arm}{beside} the seeds point {', and '.join(pointed)}"
+    pair = f"between {method} with {arm} and without" if reference == NO_DEBIAS else f"between {arm} and {reference}"
+    for word in (NO_DIFFERENCE, "no clear direction"):
+        if word in by_word:
+            return f"{word} {pair}"
+    return f"one seed cannot tell a difference {pair}"
+
+
+def answer(comparison: dict[str, Any]) -> list[str]:
+    """Return what a comparison says in sentences: of a pair, one per test set; of more arms, one per arm, ranked."""
+    count = sum(map(len, comparison["effects"].values()))
+    if len(comparison["effects"]) == 1:
+        ((arm, tests),) = comparison["effects"].items()
+        corrected = f", corrected for {count} test sets" if count > 1 else ""
+        lines = [on_test_set(arm, test, effects["A_avg"], corrected) for test, effects in tests.items()]
+    else:
+        lines = [of_arm(arm, comparison["effects"][arm]) for arm in ranked(comparison)]
+        plain = next(iter(comparison["arms"]))
+        lines.append(f"points of A_avg beside {plain}; words go by p-values corrected for {count} comparisons")
+    lines += power(comparison)
+    for arm, tests in comparison.get("at_equal_cost", {}).items():
+        lines.append(of_arm(f"{arm} against a plain arm of equal cost", tests))
+    for arm, summary in comparison["arms"].items():
+        if dropped := summary.get("dropped"):
+            whose = f"{arm}: " if len(comparison["arms"]) > 2 else ""
+            lines.append(
+                f"{whose}{mean_error(dropped['share'])}% of the dropped cells lay on the shortcut; "
+                f"{mean_error(dropped['chance'])}% would have by chance"
+            )
+    return lines
+
+
+def power(comparison: dict[str, Any]) -> list[str]:
+    """Return which effects so many seeds would have seen, as a sentence; [] where nobody can know."""
+    effects = [tests["A_avg"] for arm in comparison["effects"].values() for tests in arm.values()]
+    least = [effect["least"] for effect in effects if effect["least"] is not None]
+    if not least:
+        return []
+    seeds = counted(max(effect["n"] for effect in effects), "seed")
+    low, high = f"{min(least):.1f}", f"{max(least):.1f}"
+    by = "the test set" if one_effect(comparison) else "test set and arm"
+    which = f"{low} points" if low == high else f"{low} to {high} points, depending on {by}"
+    return [f"the smallest effect that {seeds} would have seen ({POWER:.0%} power, p < {SIGNIFICANT}): {which}"]
+
+
+def on_test_set(arm: str, test: str, effect: Effect, corrected: str) -> str:
+    """Return whether an arm helps on a test set, as a sentence."""
+    word = verdict("A_avg", effect)
+    said = f"{arm} {VERBS[word]}" if word in VERBS else word
+    diff, interval, *_, p = effect_cells(effect)
+    p = p if p.startswith("<") else f"= {p}"
+    spread = f" (95% interval {interval}; p {p}{corrected})" if effect["ci95"] else ""
+    return f"{test}: {said}, {diff} points of A_avg{spread}"
+
+
+def of_arm(arm: str, tests: dict[str, dict[str, Effect]]) -> str:
+    """Return on which test sets an arm helps and on which it hurts, as a sentence."""
+    by_word: dict[str, list[str]] = {}
+    for test, effects in tests.items():
+        effect = effects["A_avg"]
+        by_word.setdefault(verdict("A_avg", effect), []).append(f"{test} ({effect_cells(effect)[0]})")
+    words = sorted(by_word, key=lambda word: ("better", "worse", word).index(word))
+    return f"{arm}: " + "; ".join(f"{VERBS.get(word, word)} on {listed(by_word[word])}" for word in words)

@@ -1,0 +1,84 @@
+"""What painted cues cost a learner, and what debiasing gives back: the results of a study over `--shortcut`.
+
+The cost of a cue is a learner's accuracy where the cue is as in training (test set `biased`) minus that where it says
+nothing (`random`): points that it owes to the cue. A debiaser gives back what it gains on `random`, and takes what it
+loses on `biased`. All differences are paired by seed.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from droptop.options import NO_DEBIAS
+from droptop.results.statistics import Effect, Estimate, estimate, holm, paired_effect
+
+CUE = "stream.shortcut"
+NO_CUE = "none"
+BIASED, RANDOM = "biased", "random"
+FIGURE = "A_avg"
+Numbers = dict[int, float]  # by seed
+
+
+class Stressed(NamedTuple):
+    """Hold what one cue does to one learner in one arm; no gains of the plain arm."""
+
+    data: str
+    method: str
+    cue: str
+    debias: str
+    biased: Estimate
+    random: Estimate
+    cost: Effect  # biased minus random
+    given_back: Effect | None  # on random, beside the plain arm
+    on_biased: Effect | None  # on biased, beside the plain arm
+
+
+def stressed(values: Iterable[dict[str, Any]]) -> list[Stressed]:
+    """Return a row per stream, method, cue and arm, of a study's figures; none where no cue was painted.
+
+    The cue that costs the plain learner most comes first, and its plain arm. p_holm of each kind of difference is
+    corrected for all of that kind.
+    """
+    measured: dict[tuple[str, str, str, str], dict[str, dict[int, list[float]]]] = {}
+    for value in values:
+        cue, test, number = value.get(CUE, NO_CUE), value["test"], value["value"]
+        if cue != NO_CUE and test in (BIASED, RANDOM) and value["figure"] == FIGURE and number is not None:
+            key = (str(value["data"]), str(value["method"]), str(cue), str(value["debias"]))
+            measured.setdefault(key, {BIASED: {}, RANDOM: {}})[test].setdefault(value["seed"], []).append(number)
+    means = {key: {test: mean_by_seed(numbers) for test, numbers in sets.items()} for key, sets in measured.items()}
+    rows = [row_of(key, sets, means.get((*key[:3], NO_DEBIAS))) for key, sets in means.items()]
+    for effects in ([row.cost for row in rows], gains(rows, "given_back"), gains(rows, "on_biased")):
+        for effect, corrected in zip(effects, holm([effect["p"] for effect in effects])):
+            effect["p_holm"] = corrected
+    plain = {row[:3]: row.cost["diff"] or 0.0 for row in rows if row.debias == NO_DEBIAS}
+    return sorted(
+        rows, key=lambda row: (row.data, row.method, -plain.get(row[:3], 0.0), row.cue, row.debias != NO_DEBIAS)
+    )
+
+
+def mean_by_seed(numbers: dict[int, list[float]]) -> Numbers:
+    """Return one number per seed, of runs that differ in other options their mean."""
+    return {seed: sum(of_seed) / len(of_seed) for seed, of_seed in numbers.items()}
+
+
+def row_of(key: tuple[str, str, str, str], sets: dict[str, Numbers], plain: dict[str, Numbers] | None) -> Stressed:
+    """Return a row, with its gains beside the plain arm where there is one and this is another."""
+    others = None if key[3] == NO_DEBIAS else plain
+    return Stressed(
+        *key,
+        estimate(sets[BIASED].values()),
+        estimate(sets[RANDOM].values()),
+        difference(sets[RANDOM], sets[BIASED]),
+        None if others is None else difference(others[RANDOM], sets[RANDOM]),
+        None if others is None else difference(others[BIASED], sets[BIASED]),
+    )
+
+
+def difference(before: Numbers, after: Numbers) -> Effect:
+    """Return what is added from one to the other, over the seeds that both have."""
+    seeds = sorted(before.keys() & after.keys())
+    return paired_effect([before[seed] for seed in seeds], [after[seed] for seed in seeds])
+
+
+def gains(rows: Sequence[Stressed], kind: str) -> list[Effect]:
+    """Return the differences of one kind, where there are any."""
+    return [effect for row in rows if (effect := getattr(row, kind)) is not None]

@@ -1,0 +1,142 @@
+"""`droptop stress`: a study of cues by the real command, what it says of it, and what it refuses in one line."""
+
+import json
+import tomllib
+
+import pytest
+from PIL import Image
+
+from droptop.cli import main
+from droptop.cli.stress import study_text
+from droptop.runs.folder import read_request
+from droptop.sweeps.grid import read_study
+
+from pictures import write_tree
+from studies import TINY, digests
+from toys import droptop, made_once
+
+SMALL = [token for name, value in TINY.items() for token in (f"--{name.replace('_', '-')}", str(value))]
+
+
+class Listening:
+    """A console that keeps what it is told."""
+
+    def __init__(self):
+        self.said = []
+
+    def print(self, text, **_):
+        self.said.append(text)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    def make(out):
+        command = ["stress", "--data", "fashion", "--cues", "frame,watermark", "--debias", "decouple", "--seeds", "1"]
+        done = droptop(*command, *SMALL, "--out", out)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return made_once(tmp_path_factory, "stress", make)
+
+
+def test_it_measures_every_cue_and_arm(study):
+    out, said = study
+    found = {}
+    for path in out.glob("runs/*/seed-*/result.json"):
+        options = read_request(path.parent.parent).arms[0].options
+        assert (options["limit"], options["net.width"], options["maps"]) == (64, 4, 0)
+        key = (options["stream.shortcut"], options["debias"])
+        found.setdefault(key, []).append(json.loads(path.read_text())["tests"])
+    assert sorted(found) == [(cue, arm) for cue in ("frame", "watermark") for arm in ("decouple", "none")]
+    for (cue, arm), [tests] in found.items():
+        cost = tests["biased"]["A_avg"] - tests["random"]["A_avg"]
+        [line] = [line for line in said.splitlines() if f" {cue} " in line and f" {arm} " in line and "│" in line]
+        assert f" {cost:+.1f} " in line
+    assert f"`droptop report {out}`" in said
+    with Image.open(out / "figures/stress.png") as picture:
+        assert min(picture.size) > 200
+
+
+def test_it_goes_on_where_it_stopped(study, capsys):
+    out, _ = study
+    before = digests(out)
+    lost = sorted(before)[0].rpartition("/")[0]
+    (out / lost / "result.json").unlink()
+    assert main(["stress", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("3 of 4 cells are done\n4/4 ")
+    assert digests(out) == before
+
+
+def test_the_page_leads_with_it(study):
+    pytest.importorskip("altair")
+    from droptop.report.page.render import describe, render
+
+    page = describe(study[0], "again")
+    assert "of 2 cues" in page.headline
+    assert page.answer.title.startswith("What a cue costs")
+    kinds = [row[0] for row in page.answer.rows]
+    assert (kinds.count("cost"), kinds.count("given back"), kinds.count("on biased")) == (4, 2, 2)
+    assert len(page.answer.charts) == 3
+    assert page.sections[0].name == "debiasing"
+    assert page.headline.split(";")[0].rstrip(".") in render(page)
+
+
+def test_all_cues_that_the_images_take_are_the_usual_ones(tmp_path):
+    console = Listening()
+    study = tomllib.loads(study_text(["--data", "fashion", "--out", "x"], console))
+    assert study["stream.shortcut"] == ["sticker", "watermark", "frame", "colour", "background", "frequency"]
+    assert (study["debias"], study["seeds"], study["limit"], study["maps"]) == (["none"], 5, 1000, 0)
+    assert console.said == []
+    tree = write_tree(tmp_path / "tree", {"train": {"a": 40, "b": 40}, "test": {"a": 2, "b": 2}})
+    own = [
+        "--data",
+        f"folder:{tree}",
+        "--image-size",
+        "8",
+        "--seeds",
+        "3",
+        "--debias",
+        "droptop,robust",
+        "--gamma",
+        "2.0",
+    ]
+    study = study_text([*own, "--gamma", "2.0", "--out", "x"], console)
+    assert tomllib.loads(study)["stream.shortcut"] == ["sticker", "watermark", "frame", "colour"]
+    assert [text.split(":")[1] for text in console.said] == [" without background", " without frequency"]
+    (tmp_path / "study.toml").write_text(study)
+    configs = read_study(tmp_path / "study.toml")
+    assert len(configs) == 3 * 4
+    assert {config.options.debias for config in configs} == {"none", "droptop", "robust"}
+    assert {config.droptop.gamma for config in configs if config.droptop} == {2.0}
+    assert {(config.options.seeds, config.stream.image_size) for config in configs} == {(3, 8)}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ("--data fashion --cues stiker", "--cues takes sticker, watermark, frame, colour, background, frequency, not"),
+        ("--data fashion --cues frame,fram", "not fram; did you mean frame?"),
+        ("--data fashion --shortcut frame", "--shortcut is no option of stress, which takes --cues"),
+        ("--data fashion --debias droptop --against robust", "--against is no option of stress"),
+        ("--cues frame", "--data names the stream to paint on"),
+        ("--data fashion-sticker", "--shortcut takes a stream without a shortcut of its own beside it"),
+        ("--data fashion --cues sticker --shortcut-size 40", "--shortcut-size takes pixels from 1 to 32, not 40"),
+        ("--data fashion --shortcut-correlation 2", "--shortcut-correlation takes a number from 0 to 1"),
+        ("--data fashion --cues colour --shortcut-size 4", "one of the shortcuts sticker, watermark, frame beside it"),
+        ("--data fashion --widht 4", "did you mean --width"),
+        ("--data fashion --cues", "--cues takes a value"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(args, says, tmp_path, capsys):
+    assert main(["stress", "--out", str(tmp_path / "x"), *args.split()]) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert (len(said.err.splitlines()), said.out) == (1, "")
+    assert not (tmp_path / "x").exists()
+
+
+def test_help_tells_how_to_ask(capsys):
+    assert main(["stress", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(flag in said for flag in ("--out", "--data", "--method", "--debias", "--cues", "--seeds", "--limit"))

@@ -1,0 +1,104 @@
+"""The headline of a comparison: what it found, and how much that weighs."""
+
+import numpy as np
+import pytest
+
+from droptop.report.sentences import contenders, headline, readable
+from droptop.results.statistics import compare
+
+SHIFTS = {"better": 5.0, "worse": -5.0, "same": 0.0}
+NOISE = np.random.default_rng(0).normal(size=20) / 10
+
+
+def comparison(found, seeds=5, reference="none", **more):
+    """A comparison in which arms have these effects by test set, on some seeds."""
+    noise = NOISE[:seeds] - NOISE[:seeds].mean()  # so that an effect of 0 is exactly 0
+    of_tests = {reference: dict.fromkeys(next(iter(found.values())), "same")} | found
+    return readable(
+        compare(
+            {
+                arm: {"method": "er", "data": "toys", "debias": arm, "seeds": list(range(seeds))}
+                | {
+                    "tests": {
+                        test: {"A_avg": [50 + SHIFTS[word] + (arm != reference) * change for change in noise.tolist()]}
+                        for test, word in tests.items()
+                    }
+                }
+                | more
+                for arm, tests in of_tests.items()
+            }
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"a": {"x": "better"}}, "On toys, a helps er on x (5 seeds)."),
+        ({"a": {"x": "same"}}, "On toys, no significant difference between er with a and without (5 seeds)."),
+        (
+            {"a": {"x": "better", "y": "worse", "z": "better", "v": "same"}},
+            "On toys, a helps er on x and z, and hurts er on y; no significant difference on v "
+            "(5 seeds, p-values corrected for 4 test sets).",
+        ),
+        (
+            {"a": {"x": "same"}, "b": {"x": "worse"}},
+            "On toys, none of 2 arms helps er by a significant difference "
+            "(5 seeds, p-values corrected for 2 comparisons).",
+        ),
+        (
+            {"a": {"x": "same"}, "b": {"x": "better"}, "equal-b": {"x": "better"}},
+            "On toys, the best of 2 arms: b helps er on x (5 seeds, p-values corrected for 3 comparisons).",
+        ),
+        # The arm that is ahead on average helps nowhere by a significant difference, but another one does.
+        (
+            {"a": {"x": "same", "y": "same"}, "b": {"x": "better", "y": "worse"}},
+            "On toys, the best of 2 arms: b helps er on x, and hurts er on y "
+            "(5 seeds, p-values corrected for 4 comparisons).",
+        ),
+        (
+            {"a": {"x": "same"}, "equal-a": {"x": "better"}},
+            "On toys, no significant difference between er with a and without "
+            "(5 seeds, p-values corrected for 2 comparisons).",
+        ),
+    ],
+)
+def test_the_headline_names_the_best_arm_that_helps_and_its_weight(found, said):
+    assert headline(comparison(found)) == said
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [
+        (1, "On toys, one seed cannot tell a difference between er with a and without; no verdict below 5 seeds"),
+        (4, "On toys, with a the seeds point to better on x, and to worse on y; no verdict below 5 seeds"),
+    ],
+)
+def test_fewer_than_five_seeds_get_a_direction_and_no_verdict(seeds, said):
+    found = {"a": {"x": "better", "y": "worse", "z": "same"}}
+    assert headline(comparison(found, seeds)) == f"{said} ({seeds} seed{'s' if seeds > 1 else ''})."
+
+
+def test_no_direction_is_said_to_be_none():
+    said = headline(comparison({"a": {"x": "same"}}, 3))
+    assert said == "On toys, no clear direction between er with a and without; no verdict below 5 seeds (3 seeds)."
+    several = headline(comparison({"a": {"x": "better"}, "b": {"x": "same"}}, 3))
+    assert several.startswith("On toys, the best of 2 arms so far: with a the seeds point to better on x; no verdict")
+
+
+def test_a_quick_look_is_called_one():
+    assert headline(comparison({"a": {"x": "better"}}, limit=64)).endswith(
+        "helps er on x (a quick look: 64 samples per task, 5 seeds)."
+    )
+
+
+def test_another_reference_than_none_is_named():
+    assert headline(comparison({"a": {"x": "better"}}, reference="mine")) == (
+        "On toys, a is better than mine on x (5 seeds)."
+    )
+    few = headline(comparison({"none": {"x": "worse"}}, 3, reference="mine"))
+    assert few.startswith("On toys, with none instead of mine the seeds point to worse on x; no verdict")
+
+
+def test_plain_arms_of_equal_cost_do_not_contend():
+    assert contenders(["equal-robust", "robust", "equal-footing", "droptop"]) == ["robust", "equal-footing", "droptop"]
