@@ -28,7 +28,7 @@ def pair_table(comparison: dict[str, Any]) -> Table:
         "p",
         "p (Holm)",
         "",
-        title=f"{heading(plain)} ({LEGEND})",
+        title=f"{heading(*comparison['arms'].values())} ({LEGEND})",
         caption="p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)",
     )
     for test, figures in effects.items():
@@ -48,7 +48,7 @@ def pair_table(comparison: dict[str, Any]) -> Table:
 
 
 def arms_table(comparison: dict[str, Any]) -> Table:
-    """Return the table of several arms: the average accuracy of each, and its difference to that of the plain arm.
+    """Return the table of several arms: the average accuracy of each, and its difference to that of the reference.
 
     The arm with the largest effect on average comes first. The report page has every other figure.
     """
@@ -62,7 +62,7 @@ def arms_table(comparison: dict[str, Any]) -> Table:
         "p",
         "p (Holm)",
         "",
-        title=f"{heading(plain)} (percent, mean ± standard error)",
+        title=f"{heading(*comparison['arms'].values())} (percent, mean ± standard error)",
         caption="p (Holm) is corrected for the number of arms times test sets, intervals are not; words go by p (Holm)",
     )
     for test, figures in plain["tests"].items():
