@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import droptop
 from droptop import (
     BadBatch,
     BadCheckpoint,
@@ -228,3 +229,19 @@ def test_predict_refuses_images_of_another_kind(wrong, says):
         learner.predict(wrong(x))
     with pytest.raises(BadBatch, match="there are 4 images and 3 labels"):
         Samples(x, torch.zeros(3, dtype=torch.int64))
+
+
+def test_a_learner_that_has_learned_nothing_says_so():
+    """Its predictions are no guess at all: every class is minus infinity, and an accuracy is NaN."""
+    learner = toy_learner()
+    x, y, _ = toy_batches(1)[0]
+    with pytest.warns(UserWarning, match="has learned nothing yet, .*: all logits are minus infinity$") as said:
+        assert learner.predict(x).isinf().all()
+    assert said[0].filename == __file__
+    with pytest.warns(UserWarning, match="has learned nothing yet, .*: nothing is counted, and an accuracy is NaN$"):
+        assert math.isnan(droptop.accuracy(droptop.evaluate(learner, Samples(x, y))))
+    learner.observe(x, y)
+    learner.predict(x)
+    restored = toy_learner(seed=1)
+    restored.load_state_dict(learner.state_dict())
+    assert droptop.evaluate(restored, Samples(x, y)) == droptop.evaluate(learner, Samples(x, y))

@@ -10,6 +10,7 @@ may replace is described where it stands.
 """
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -40,6 +41,9 @@ from droptop.streams.augment import Augment, augment
 from droptop.types import Spec, sizes_text, split_rows
 
 PROBE_CHUNK = 125  # memory rows per forward pass: the probe then fits on a device that holds a training step of 64
+
+
+UNLEARNED = "this learner has learned nothing yet, and predicts among the classes that it has seen"
 
 
 @dataclass(frozen=True)
@@ -406,6 +410,8 @@ class Learner:
             BadBatch: If the images do not fit the spec.
         """
         self.check_images(x)
+        if self.clock["step"] == 0:
+            warnings.warn(f"{UNLEARNED}: all logits are minus infinity", stacklevel=2)
         model = self.model if plain else self.predictor
         with evaluating(model):
             return self.classify(model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)

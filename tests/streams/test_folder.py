@@ -167,7 +167,8 @@ def test_impossible_requests_are_refused(tmp_path):
     save(picture(1), tmp_path / "train/a/1.png")
     with pytest.raises(BadRequest, match="train/a holds one image"):
         make_stream(f"folder:{tmp_path}")
-    save(picture(2), tmp_path / "train/a/2.png")
+    for number in (2, 3):
+        save(picture(number), tmp_path / f"train/a/{number}.png")
     for use in (make_stream, lambda name: folder.check(name.removeprefix("folder:"))):
         with pytest.raises(BadRequest, match="train holds one class, a: a stream has two at least"):
             use(f"folder:{tmp_path}")

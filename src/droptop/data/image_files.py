@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from droptop.data.image_cache import fit, in_parallel, read_image, silent
-from droptop.data.image_folders import ENDINGS
+from droptop.data.left_out import ENDINGS
 from droptop.errors import BadRequest
 
 WALKED = (*ENDINGS, ".bmp")  # searched for in folders; a file given by name may have any ending

@@ -5,27 +5,42 @@
     FOLDER/test-NAME/CLASS/...  a further test set, such as test-without-logo
     FOLDER/masks/...            optional: the same relative paths as .png, any value but 0 is foreground
 
-Classes are the names of the folders, sorted. Hidden files and files with other endings are left out, with a warning
-where they are images. Anything else that is odd is refused with the name of the file or folder.
+Classes are the names of the folders, sorted. What is not taken is said in a warning per reason (`left_out.py`): hidden
+files, images of other kinds, images outside of the folders of classes or below them, links that lead nowhere. Anything
+else that is odd is refused with the name of the file or folder.
 """
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import torch
-from PIL import Image
 from torch import Tensor
 
+from droptop.data.left_out import (
+    ARCHIVER,
+    BROKEN,
+    DEEPER,
+    ENDINGS,
+    HIDDEN,
+    MAC,
+    OTHERS,
+    OUTSIDE,
+    LeftOut,
+    images_below,
+    is_file,
+    is_folder,
+    is_image,
+    looks_like_image,
+)
 from droptop.errors import BadRequest, is_text
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 HELD_OUT = 0.2
 FURTHER = "test-"  # what the folders of further test sets begin with
+LIKE_TESTS = ("test", "tests", "testing", "val", "valid", "validation", "dev", "eval")  # in any case
 
 
 @dataclass(frozen=True)
@@ -68,47 +83,90 @@ class ImageFolder:
         )
 
 
-def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
-    """Return the sorted names in a folder that are wanted and not hidden; refuse names that are not UTF-8."""
+def listing(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, sorted by name; refuse one that cannot be read."""
     try:
         with os.scandir(folder) as scan:
-            names = sorted(entry.name for entry in scan if not entry.name.startswith(".") and wanted(entry))
+            return sorted(scan, key=lambda entry: entry.name)
     except OSError as error:
         raise BadRequest(f"{folder}: {error.strerror}") from None
-    for name in names:
-        if not is_text(name):
-            raise BadRequest(f"{folder} holds a name that is not in UTF-8: {os.fsencode(name)!r}")
-    return names
 
 
-def read_part(folder: Path) -> ImageFolder:
-    """Return the images of a part, a folder of class folders; refuse empty folders."""
-    classes = entries(folder, lambda entry: entry.is_dir())
+def taken(folder: Path, name: str) -> str:
+    """Return the name of a class or an image; refuse one that is not UTF-8."""
+    if not is_text(name):
+        raise BadRequest(f"{folder} holds a name that is not in UTF-8: {os.fsencode(name)!r}")
+    return name
+
+
+def entries(folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
+    """Return the sorted names in a folder that are wanted and not hidden; refuse names that are not UTF-8."""
+    found = [entry.name for entry in listing(folder) if not entry.name.startswith(".") and wanted(entry)]
+    return [taken(folder, name) for name in found]
+
+
+def read_part(folder: Path, left_out: LeftOut | None = None) -> ImageFolder:
+    """Return the images of a part, a folder of class folders; refuse empty folders.
+
+    What is not taken is added to `left_out`, or else said in a warning per reason.
+    """
+    noted = LeftOut(folder.parent) if left_out is None else left_out
+    classes = [taken(folder, name) for name in class_names(folder, noted)]
     names: list[str] = []
     labels: list[int] = []
     for label, name in enumerate(classes):
-        images = entries(folder / name, lambda entry: entry.name.lower().endswith(ENDINGS) and entry.is_file())
-        note_other_images(folder / name)
-        if not images:
-            raise BadRequest(f"{folder / name} holds no images ({', '.join(ENDINGS)})")
+        images = [taken(folder / name, image) for image in image_names(folder / name, noted)]
         names += [f"{folder.name}/{name}/{image}" for image in images]
         labels += [label] * len(images)
     if not names:
         raise BadRequest(f"{folder} holds no images: they belong in {folder}/CLASS/")
+    if left_out is None:
+        noted.note()
     return ImageFolder(folder.parent, tuple(classes), tuple(names), tuple(labels))
 
 
-def note_other_images(folder: Path) -> None:
-    """Warn of images that are left out because of their endings, if there are any."""
-    readable = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
-    others = entries(folder, lambda entry: Path(entry.name).suffix.lower() in readable.difference(ENDINGS))
-    if others:
-        endings = sorted({Path(name).suffix.lower() for name in others})
-        warnings.warn(
-            f"{folder}: {len(others):,} images are left out, since they end in {', '.join(endings)} and not "
-            f"in {', '.join(ENDINGS)}",
-            stacklevel=2,
-        )
+def class_names(folder: Path, left_out: LeftOut) -> list[str]:
+    """Return the names of the folders of classes in that of a part."""
+    names = []
+    for entry in listing(folder):
+        if entry.name.startswith("."):
+            left_out.add(HIDDEN, Path(entry.path))
+        elif is_folder(entry):
+            if entry.name == ARCHIVER:
+                left_out.add(MAC, Path(entry.path))
+            else:
+                names.append(entry.name)
+        elif not is_file(entry):
+            left_out.add(BROKEN, Path(entry.path))
+        elif looks_like_image(entry.name):
+            left_out.add(OUTSIDE, Path(entry.path))
+    return names
+
+
+def image_names(folder: Path, left_out: LeftOut) -> list[str]:
+    """Return the names of the images in the folder of a class; refuse one without images."""
+    names = []
+    deeper: list[Path] = []
+    for entry in listing(folder):
+        if entry.name.startswith("."):
+            left_out.add(HIDDEN, Path(entry.path))
+        elif is_folder(entry):
+            if entry.name == ARCHIVER:
+                left_out.add(MAC, Path(entry.path))
+            else:
+                deeper += images_below(entry.path)
+        elif not is_file(entry):
+            left_out.add(BROKEN, Path(entry.path))
+        elif is_image(entry.name):
+            names.append(entry.name)
+        elif looks_like_image(entry.name):
+            left_out.add(OTHERS, Path(entry.path))
+    if deeper:
+        left_out.add(DEEPER, deeper[0], len(deeper))
+    if not names:
+        where = f"; {len(deeper):,} lie deeper, such as {os.path.relpath(deeper[0], folder)}" if deeper else ""
+        raise BadRequest(f"{folder} holds no images ({', '.join(ENDINGS)}){where}")
+    return names
 
 
 def read_tree(folder: Path) -> tuple[ImageFolder, ImageFolder, dict[str, ImageFolder]]:
@@ -117,18 +175,29 @@ def read_tree(folder: Path) -> tuple[ImageFolder, ImageFolder, dict[str, ImageFo
         raise BadRequest(f"{folder} is not {'a' if folder.exists() else 'an existing'} folder")
     if not (folder / "train").is_dir():
         raise BadRequest(f"{folder} has no folder train: images belong in {folder}/train/CLASS/")
-    train = read_part(folder / "train")
-    more = {
-        name.removeprefix(FURTHER): test_part(folder / name, train)
-        for name in entries(folder, lambda entry: entry.name.startswith(FURTHER) and entry.is_dir())
-    }
+    left_out = LeftOut(folder)
+    train, folders = read_part(folder / "train", left_out), entries(folder, is_folder)
+    further = [name for name in folders if name.startswith(FURTHER)]
+    more = {name.removeprefix(FURTHER): test_part(folder / name, train, left_out) for name in further}
     tests = [folder / name for name in ("test", "val") if (folder / name).is_dir()]
-    return (train, test_part(tests[0], train), more) if tests else (*hold_out(train), more)
+    if tests:
+        test = test_part(tests[0], train, left_out)
+    else:
+        train, test = hold_out(train)
+        for name in [name for name in folders if name.lower() in LIKE_TESTS]:
+            left_out.add("left out, a fifth of each class being held out for want of test or val: folders", name)
+    if ARCHIVER in folders:
+        left_out.add(MAC, ARCHIVER)
+    for name, rows in zip(train.classes, train.rows_of):
+        if len(rows) == 1:
+            left_out.add("classes with one training image", name)
+    left_out.note()
+    return train, test, more
 
 
-def test_part(folder: Path, train: ImageFolder) -> ImageFolder:
+def test_part(folder: Path, train: ImageFolder, left_out: LeftOut) -> ImageFolder:
     """Return the test images of a folder; refuse one with other classes than the training images have."""
-    part = read_part(folder)
+    part = read_part(folder, left_out)
     same_classes(folder.parent / "train", train.classes, folder, part.classes)
     return part
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from droptop.data import listed
 from droptop.data.csv_tables import read_table
 from droptop.data.image_cache import silent
-from droptop.data.image_folders import ENDINGS, entries, fifth
+from droptop.data.image_folders import entries, fifth
+from droptop.data.left_out import ENDINGS
 from droptop.data.listed import TRAIN, ListedImages, Listing
 from droptop.data.root import FileProgress, dataset_folder
 from droptop.errors import BadRequest, meant

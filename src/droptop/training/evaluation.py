@@ -1,5 +1,6 @@
 """Predict a test set and count right predictions, by group and class."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from droptop.errors import BadRequest
 from droptop.groups import Groups
-from droptop.learner import Learner
+from droptop.learner import UNLEARNED, Learner
 from droptop.results.metrics import Evaluation, Tally
 from droptop.types import Source, check_source, groups_of, read
 
@@ -54,6 +55,8 @@ def evaluate(learner: Learner, test: Source, by: str | None = None) -> Evaluatio
     columns = groups_of(test)
     if by is not None and by not in columns:
         raise BadRequest(f"by takes a column of groups, {', '.join(columns) or 'of which there is none'}; not {by!r}")
+    if not learner.seen.any():
+        warnings.warn(f"{UNLEARNED}: nothing is counted, and an accuracy is NaN", stacklevel=2)
     counts = count_correct(predict_test(learner, test), len(learner.spec.classes))
     return counts[MAIN if by is None else by]
 
