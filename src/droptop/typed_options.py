@@ -72,6 +72,10 @@ class StreamOptions(TypedDict, total=False):
     test_splits: str | None
     """csv:FILE, hf:OWNER/NAME: Splits to test on, separated by commas; by default test, else val, and those whose names
     begin with test-. waterbirds: Splits to test on, separated by commas; there are test and validation."""
+    group_columns: str | None
+    """csv:FILE, hf:OWNER/NAME: Columns of groups, separated by commas; by default group, place, background and
+    environment. Two columns joined by * are taken together, such as label*place. waterbirds: Columns of groups,
+    separated by commas; two columns joined by * are taken together."""
     revision: str | None
     """Commit, branch or tag of the repository; by default the newest that the cache has, else the newest of the hub."""
     split_column: str | None

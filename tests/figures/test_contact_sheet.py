@@ -55,3 +55,20 @@ def test_missing_images_stay_white():
     stream = Stream("mine", spec, noise(30, 0), {"few": noise(2, 1)}, config, seed=0)
     sheet = np.asarray(Image.open(io.BytesIO(contact_sheet(stream))).convert("RGB"))
     assert (sheet[-60:, -300:] == 255).all()
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_floating_point_and_other_channels_are_shown_as_bytes_are(channels):
+    """Images from 0 to 1 look as from 0 to 255 do; with one or two channels grey, of four the first three are shown."""
+    x, y = noise(60, 0).x.repeat(1, 2, 1, 1)[:, :channels], torch.arange(60) % len(CLASSES)
+
+    def stream_of(images):
+        spec, config = Spec((channels, 12, 12), CLASSES, dtype=images.dtype), StreamConfig(tasks=1, batch=4)
+        return Stream("mine", spec, Samples(images, y), {}, config, 0)
+
+    sheet = contact_sheet(stream_of(x))
+    assert contact_sheet(stream_of(x.float() / 255)) == sheet
+    arrived = torch.cat(stream_of(x).order)
+    first = x[arrived[y[arrived] == 0][0]]
+    image = first[:3] if channels > 2 else first[:1].expand(3, -1, -1)
+    assert place(np.asarray(Image.open(io.BytesIO(sheet)).convert("RGB")), image, 3) is not None

@@ -18,6 +18,7 @@ pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 from droptop.report.page.render import describe, render
+from droptop.report.page.study import headline
 
 SEEDS = 5
 RATES = (0.01, 0.1, 1.0)
@@ -130,6 +131,29 @@ def test_differences_are_to_what_is_named(tmp_path):
         )
     assert page.answer.title == "Differences to lr=0.1"
     assert "to lr=0.1" in page.tables[0].columns
+
+
+NO = "no significant difference"
+
+
+@pytest.mark.parametrize(
+    ("words", "reference", "seeds", "said"),
+    [
+        (["better", "worse", "better", NO], "none", 5, "Of 4 comparisons, debiasing helps in 2 and hurts in 1; "),
+        (["better", "worse", "worse"], "lr=0.1", 5, "Of 3 comparisons with lr=0.1, 1 is better and 2 are worse."),
+        ([NO, NO], "er", 5, "No significant difference in any of 2 comparisons with er."),
+        ([NO], "none", 5, "No significant difference in any of 1 comparison."),
+        (
+            ["points to better"] * 2,
+            "er",
+            4,
+            "Of 2 comparisons with er, the seeds point to better in 2, to worse in 0; ",
+        ),
+        (["one seed: cannot tell"], "er", 1, "One seed cannot tell whether anything is better than er."),
+    ],
+)
+def test_the_headline_of_a_study_names_its_reference(words, reference, seeds, said):
+    assert headline(words, reference, seeds).startswith(said)
 
 
 def test_a_study_of_words_has_no_curves(tmp_path):

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from droptop.report.sentences import contenders, headline, readable
+from droptop.report.diagnosis_text import called
+from droptop.report.sentences import contenders, headline, readable, reference_name
+from droptop.report.tables import heading
 from droptop.results.statistics import compare
 
 SHIFTS = {"better": 5.0, "worse": -5.0, "same": 0.0}
@@ -102,3 +104,17 @@ def test_another_reference_than_none_is_named():
 
 def test_plain_arms_of_equal_cost_do_not_contend():
     assert contenders(["equal-robust", "robust", "equal-footing", "droptop"]) == ["robust", "equal-footing", "droptop"]
+
+
+def test_titles_have_every_method_and_the_reference_its_name():
+    arm = {"method": "er", "data": "fashion", "seeds": [0, 1]}
+    assert heading(arm, arm | {"method": "/x/mine.py"}, arm) == "er and mine on fashion, 2 seeds"
+    assert heading(arm) == "er on fashion, 2 seeds"
+    assert (reference_name("none"), reference_name("none", "a"), reference_name("er", "a")) == (
+        "the plain arm",
+        "a plain arm",
+        "er",
+    )
+    assert called("er", arm | {"debias": "none"}) == called("none", arm | {"debias": "none"}) == "plain er"
+    assert called("er", arm | {"debias": "droptop"}) == "er"
+    assert called("droptop", arm | {"debias": "droptop"}) == "er (droptop)"

@@ -35,7 +35,9 @@ def test_a_comparison_has_the_same_numbers(comparison):
         for figure, effect in figures.items():
             found = droptop.paired(*(arm["tests"][test][figure] for arm in result["arms"].values()))
             interval = None if found.ci95 is None else list(found.ci95)
-            assert (found.diff, interval, found.p) == (effect["diff"], effect["ci95"], effect["p"]), (test, figure)
+            assert (found.diff, interval, found.p, found.least) == tuple(
+                effect[name] for name in ("diff", "ci95", "p", "least")
+            )
 
 
 def test_arms_stand_beside_the_first_and_are_corrected_for_their_number():
@@ -82,8 +84,9 @@ def test_it_reads_as_one_line_per_arm():
     expected = stats.ttest_rel(OURS, NONE)
     low, high = expected.confidence_interval()
     said = f"+2.1, 95% interval {low:+.3g} to {high:+.3g}, p = {expected.pvalue:.3f}"
+    seen = f"5 seeds, which would have seen an effect of {droptop.paired(NONE, OURS).least:.2g}"
     means = f"50.6 ± {stats.sem(NONE):.2g}"
-    assert repr(droptop.paired(NONE, OURS)) == f"b - a: {said}; a {means}, b 52.7 ± {stats.sem(OURS):.2g}; 5 seeds"
+    assert repr(droptop.paired(NONE, OURS)) == f"b - a: {said}; a {means}, b 52.7 ± {stats.sem(OURS):.2g}; {seen}"
     first, second = repr(droptop.paired({"none": NONE, "ours": OURS, "mine": MINE})).splitlines()
     assert first.startswith(f"ours - none: {said} (Holm = {2 * expected.pvalue:.3f}); none {means}, ours 52.7")
     assert second.startswith("mine - none: +0.1")

@@ -92,3 +92,4 @@ def test_seeds_are_paired_and_what_lacks_one_is_left_out():
     assert all(row.given_back is None for row in stressed(without))
     one = stressed(values(seeds=1))
     assert leaning(one[0]) == "one seed: cannot tell"
+    assert answer(one)[0] == "One seed cannot tell on which cues er leans."

@@ -111,6 +111,37 @@ def test_images_of_every_mode_and_size_become_one_shape(tmp_path):
     assert set(made["one"].flat) == {0, 255}
 
 
+def test_columns_of_groups(tmp_path):
+    rows = [
+        f"{row:02}.png,{'ab'[row % 2]},{('train', 'test')[row // 8]},{('sea', 'ice')[row // 2 % 2]},{row}"
+        for row in range(16)
+    ]
+    file = write_list(tmp_path, rows, "path,label,split,Place,id")
+    for lines in (rows, rows[::-1]):
+        file.write_text("\n".join(["path,label,split,Place,id", *lines]))
+        groups = make_stream(f"csv:{file}", **SMALL).tests["test"].groups
+        assert list(groups) == ["Place"]
+        assert [groups["Place"].names[code] for code in groups["Place"].codes] == ["sea", "sea", "ice", "ice"] * 2
+    groups = make_stream(f"csv:{file}", **SMALL, group_columns="label*Place").tests["test"].groups["label*Place"]
+    assert [groups.names[code] for code in groups.codes] == ["a sea", "b sea", "a ice", "b ice"] * 2
+    held = make_stream(f"csv:{file}", **SMALL, hold_out=50).tests["held-out"]
+    for image, code in zip(held.x.permute(0, 2, 3, 1), held.groups["Place"].codes):
+        (row,) = [row for row in range(8) if np.array_equal(image, picture(row))]
+        assert held.groups["Place"].names[code] == ("sea", "ice")[row // 2 % 2]
+    noted = csv_images.version(str(file))
+    file.write_text(file.read_text().replace("15.png,b,test,ice", "15.png,b,test,sea"))
+    assert csv_images.version(str(file)) != noted
+    file.write_text(file.read_text().replace("15.png,b,test,sea", "15.png,b,test,"))
+    with pytest.raises(BadRequest, match=r"list\.csv, line 2, has no Place"):
+        make_stream(f"csv:{file}", **SMALL)
+    with pytest.raises(BadRequest, match=r"--group-columns takes other columns of .*: Place, id; not plce; did"):
+        make_stream(f"csv:{file}", **SMALL, group_columns="plce")
+    file.write_text(
+        file.read_text().replace("00.png,a,train,sea", "00.png,a,train,").replace("15.png,b,test,", "15.png,b,test,x")
+    )
+    assert list(make_stream(f"csv:{file}", **SMALL).tests["test"].groups) == ["Place"]  # training images need none
+
+
 # -- What is refused --------------------------------------------------------------------------------------------------
 
 

@@ -135,6 +135,31 @@ def test_a_data_set_of_tensors():
     assert stream_from(TensorDataset(x, y), batch=2, mean=0.5, std=0.25).spec.mean == 0.5
 
 
+def test_groups(tmp_path):
+    x, y = torch.randint(0, 256, (8, 3, 6, 6), dtype=torch.uint8), torch.tensor([0, 1] * 4)
+    places = list("aabbaabb")
+    for test in ((x, y), TensorDataset(x, y)):
+        stream = stream_from((x, y), test, groups={"place": places, "lens": np.arange(8)}, batch=2)
+        samples = stream.tests["test"][torch.tensor([2, 0])]
+        assert samples.groups["place"].codes.tolist() == [1, 0]
+        assert (samples.groups["lens"].codes.tolist(), stream.train.groups) == ([2, 0], {})
+    stream = stream_from((x, y), {"one": (x, y), "two": (x, y)}, groups={"two": places}, batch=2)
+    assert (stream.tests["one"].groups, list(stream.tests["two"].groups)) == ({}, ["group"])
+    for train in ((x, y), TensorDataset(x, y)):
+        test = stream_from(train, groups={"row": list(range(8))}, batch=2).tests["test"]
+        for row in range(len(test)):
+            samples = test[torch.tensor([row])]
+            assert torch.equal(samples.x[0], x[int(samples.groups["row"].names[samples.groups["row"].codes[0]])])
+    for groups, words in (
+        ({"one": places}, "groups are by the name of a test set: two"),
+        (places, "groups are by the name"),
+    ):
+        with pytest.raises(BadRequest, match=words):
+            stream_from((x, y), {"two": (x, y)}, groups=groups, batch=2)
+    with pytest.raises(BadRequest, match="there are 8 samples, and group has 3"):
+        stream_from((x, y), (x, y), groups=[1, 2, 3], batch=2)
+
+
 # -- Files ------------------------------------------------------------------------------------------------------------
 
 

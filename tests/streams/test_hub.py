@@ -127,6 +127,28 @@ def test_splits_are_mapped_or_named(tmp_path):
     assert torch.equal(stream.tests["validation"].x[0], as_bytes(70))
 
 
+def test_columns_of_groups_are_found_or_named(tmp_path):
+    parts = {
+        "train": split([0, 1] * 5, place=["sea"] * 10, lens=[3] * 10),
+        "test": split([0, 1], place=["sea", "ice"], lens=[3, 4]),
+    }
+    folder = write(tmp_path / "here", parts, "parquet")
+    with pytest.warns(UserWarning, match="no training image is in 1 of the groups by place: ice"):
+        stream = make_stream(f"hf:{folder}", **SMALL)
+    assert (list(stream.tests["test"].groups), stream.train.groups) == (["place"], {})
+    assert stream.tests["test"].groups["place"].names == ("ice", "sea")
+    with pytest.warns(UserWarning, match="by lens: 4"), pytest.warns(UserWarning, match=r"by label\*lens: bee 4"):
+        groups = make_stream(f"hf:{folder}", **SMALL, group_columns="lens, label*lens").tests["test"].groups
+    assert [groups["label*lens"].names[code] for code in groups["label*lens"].codes] == ["ant 3", "bee 4"]
+    with pytest.raises(BadRequest, match=r"--group-columns takes other columns of .*: place, lens; not label"):
+        make_stream(f"hf:{folder}", **SMALL, group_columns="label")
+    folder = write(tmp_path / "one", {"train": split([0, 1] * 5, place=list("aaaaabbbbb"))}, "saved")
+    stream = make_stream(f"hf:{folder}", **SMALL)
+    for image, code in zip(stream.tests["test"].x, stream.tests["test"].groups["place"].codes):
+        (row,) = [row for row in range(10) if torch.equal(image, as_bytes(row))]
+        assert stream.tests["test"].groups["place"].names[code] == "ab"[row // 5]
+
+
 def test_images_as_bytes_that_other_programs_wrote(tmp_path):
     """Without the library's types: pandas knows no images."""
 
@@ -168,7 +190,7 @@ def test_image_files_that_a_folder_names(tmp_path):
         ({"train": split(["a", "b", "b"])}, {}, "class a has one image, and there is no test split"),
         (usual() | {"test": split([0]).rename_column("label", "y")}, {}, "test: there is no column label, which"),
         ({"train": split(["a", "b"]), "test": split(["zebra"])}, {}, "row 0: there are no training images of class z"),
-        ({"train": split([0, 1]), "test": split([0, -1])}, {}, "row 1: there is no label, but -1 in column la"),
+        ({"train": split([0, 1]), "test": split([0, -1])}, {}, "test, row 1: column label has -1, and not a name"),
         ({"first": split([0, 1])}, {}, "has no split train but first: name one with --train-split"),
         (usual(), {"image_column": "label"}, "--image-column takes a column of images, as image; label is none"),
         (usual(), {"image_column": "photo"}, "--image-column takes a column of .*: image; not photo"),
@@ -380,6 +402,12 @@ def test_waterbirds(tmp_path, monkeypatch, capsys):
         stream = make_stream("waterbirds", **SMALL)
         assert (stream.spec.classes, stream.tasks, list(stream.tests)) == (("0", "1"), ((0, 1),), ["test"])
         assert torch.equal(stream.tests["test"].x[3], as_bytes(23))
+        groups = stream.tests["test"].groups
+        assert {name: of.names for name, of in groups.items()} == {
+            "place": ("0", "1"),
+            "label*place": ("0 0", "0 1", "1 0", "1 1"),
+        }
+        assert groups["label*place"].codes.tolist() == [0, 1, 2, 3]
         assert make_stream("waterbirds", batch=2).spec.shape == (3, 224, 224)
         assert main(["data", "list"]) == 0
         assert "hf:grodino/waterbirds, in the cache" in capsys.readouterr().out

@@ -9,14 +9,17 @@ import torch
 from droptop import BadBatch, BadRequest, Samples, Spec, Stream, StreamConfig, accuracy, evaluate, learn, make_stream
 from droptop.cli import main
 from droptop.runs.config import configure
+from droptop.runs.requests import begin
 from droptop.streams import Position
 from droptop.streams.cues import CUES
 from droptop.streams.painted import Painted, paint_batches
 from droptop.training.device_stream import on_device
+from droptop.training.seed_run import Interrupted, SeedRun
 from droptop.types import in_memory
 
 from pictures import write_tree
-from toys import SPEC, Elsewhere, droptop, toy_batches, toy_learner
+from plans import plan
+from toys import SPEC, Elsewhere, toy_batches, toy_learner
 
 EVERYWHERE = [name for name, cue in CUES.items() if not cue.masked]
 SETS = ["biased", "removed", "random"]
@@ -209,22 +212,28 @@ def test_grey_images_of_ones_own():
         Stream("grey", spec, grey, {}, StreamConfig(tasks=2, batch=8, shortcut="sticker"), 0)
 
 
-def test_the_command_measures_a_cue(tmp_path, capsys):
-    """The share of dropped cells on it, followers and contradictors; bad requests write nothing."""
-    out = tmp_path / "out"
-    short = ["--data", "fashion", "--shortcut", "frame", "--limit", "64", "--width", "4", "--maps", "0"]
-    short += ["--split", "0,1/2,3"]
-    done = droptop("run", *short, "--out", out, "--seeds", "1")
-    assert done.returncode == 0, done.stderr
-    summary = json.loads((out / "summary.json").read_text())
-    assert list(summary["tests"]) == SETS
-    assert summary["tests"]["biased"]["contradict"][0] is not None
-    lines = [json.loads(line) for line in (out / "seed-0/metrics.jsonl").read_text().splitlines()]
-    shares = [line["dropped"]["chance"] for line in lines if "dropped" in line]
-    assert shares == pytest.approx([1 - (28 / 32) ** 2] * len(shares), abs=1e-6)
-    assert shares
-    assert 'shortcut = "frame"' in (out / "config.toml").read_text()
-    assert main(["run", *short, "--shortcut-size", "16", "--out", str(tmp_path / "no")]) == 2
+def test_a_run_measures_a_cue_and_goes_on_with_it(tmp_path):
+    """The share of dropped cells on it, followers and contradictors; stopped on the way, to the same bytes."""
+    config = configure("fashion", shortcut="frame", limit=64, width=4, memory=40, split="0,1/2,3", maps=0)
+    for name, stops in (("whole", False), ("stopped", True)):
+        begin(plan(config), tmp_path / name)
+        if stops:
+            with pytest.raises(Interrupted):
+                SeedRun(config, tmp_path / name, 0, lambda progress: None, stop=lambda: True)()
+        SeedRun(config, tmp_path / name, 0, lambda progress: None)()
+    whole, stopped = ((tmp_path / name / "seed-0/metrics.jsonl").read_bytes() for name in ("whole", "stopped"))
+    assert whole == stopped
+    shares = [line["dropped"]["chance"] for line in map(json.loads, whole.splitlines()) if "dropped" in line]
+    assert shares == pytest.approx([1 - (28 / 32) ** 2] * 4, abs=1e-6)
+    result = json.loads((tmp_path / "whole/seed-0/result.json").read_text())
+    assert list(result["tests"]) == SETS
+    assert result["tests"]["biased"]["contradict"] is not None
+    assert 'shortcut = "frame"' in (tmp_path / "whole/config.toml").read_text()
+
+
+def test_a_cue_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, capsys):
+    asked = ["--data", "fashion", "--shortcut", "frame", "--shortcut-size", "16", "--out", str(tmp_path / "no")]
+    assert main(["run", *asked]) == 2
     assert not (tmp_path / "no").exists()
     said = "--shortcut-size takes pixels from 1 to 15, which leave something to see, not 16"
     assert capsys.readouterr().err == f"droptop: {said}\n"

@@ -76,6 +76,9 @@ def test_celeba(tmp_path, folder):
     stream = make_stream("celeba", root=tmp_path, **SMALL)
     assert (stream.spec.classes, stream.tasks) == (("blond", "not blond"), ((0, 1),))
     assert (stream.train.y.tolist(), stream.tests["test"].y.tolist()) == ([0, 1, 1, 0, 1], [0, 1, 1, 0, 1])
+    groups = stream.tests["test"].groups["group"]
+    named = [groups.names[code] for code in groups.codes]
+    assert named == ["blond male", "not blond female", "not blond male", "blond female", "not blond male"]
     (home / "list_eval_partition.csv").write_text("\n".join(partition[:-1]))
     with pytest.raises(BadRequest, match=r"list_eval_partition\.csv has no row for 000011\.jpg"):
         make_stream("celeba", root=tmp_path, **SMALL)
@@ -117,8 +120,10 @@ def test_spawrious_one_to_one(dogs):
             tested += [f"{folder}/{other[breed]}/{breed}/{other[breed]}_{breed}_{number}.png" for number in range(10)]
     assert sorted(names(stream.train)) == of(home, *expected)
     assert sorted(names(stream.tests["test"])) == of(home, *tested)
+    groups = stream.tests["test"].groups["place"]
     for row, name in enumerate(sorted(tested)):
         assert stream.spec.classes[stream.tests["test"].y[row]] == name.split("/")[2]
+        assert groups.names[groups.codes[row]] == name.split("/")[1]
 
 
 def test_spawrious_many_to_many(dogs):
@@ -148,7 +153,9 @@ def test_nico(tmp_path):
             for number in range(5):
                 seed += 1
                 save(picture(seed), tmp_path / f"nico/train/{context}/{label}/{context}_{number}.jpg")
-    stream = make_stream("nico:water", root=tmp_path, **SMALL)
+    with pytest.warns(UserWarning, match="no training image is in 1 of the groups by context: water"):
+        stream = make_stream("nico:water", root=tmp_path, **SMALL)
+    assert stream.tests["unseen"].groups["context"].names == ("water",)
     assert stream.spec.classes == ("cat", "hot air balloon")
     assert (len(stream.train), {name: len(test) for name, test in stream.tests.items()}) == (
         40,

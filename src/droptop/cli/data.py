@@ -17,7 +17,7 @@ from droptop.data.root import Missing, data_root
 from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, Damaged, meant, require
 from droptop.report import file_progress as bars
-from droptop.streams import FAMILIES, STREAMS, Data, find
+from droptop.streams import FAMILIES, STREAMS, Data, find, known_names
 
 MOST = 20  # damaged files that are named
 
@@ -146,11 +146,8 @@ def list_streams(args: list[str], console: Console) -> None:
         rows.append((name, where, kind.about))
         if name in FAMILIES:
             rows.append((f"{name}:{FAMILIES[name].takes}", "the same", FAMILIES[name].about))
-    rows += [
-        (f"{name}:{family.takes}", "where you keep it", family.about)
-        for name, family in FAMILIES.items()
-        if name not in STREAMS
-    ]
+    listed = {name for name, *_ in rows}
+    rows += [(name, "where you keep it", about) for name, about in known_names().items() if name not in listed]
     if console.is_terminal:
         table = Table(Column("stream", no_wrap=True), "data", "what it is")
         for row in rows:

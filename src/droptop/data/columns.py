@@ -4,7 +4,7 @@ Columns and splits are found by their usual names, in any case, unless they are 
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from droptop.errors import BadRequest, meant
@@ -12,6 +12,8 @@ from droptop.errors import BadRequest, meant
 PATHS = ("path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "img_path", "img")
 LABELS = ("label", "class", "target", "y", "labels", "category", "species")
 SPLITS = ("split", "partition", "set")
+GROUPS = ("group", "place", "background", "environment")
+CROSS = "*"  # between columns whose groups are taken together
 TRAINING = ("train", "training")
 TESTING = ("test", "testing")
 VALIDATION = ("val", "valid", "validation", "dev", "eval")
@@ -30,6 +32,7 @@ class Columns(NamedTuple):
     tests: str | None = None  # the splits to test on, separated by commas
     folder: str | None = None  # what paths are relative to, where it is not the table's own folder
     revision: str | None = None  # of a repository of the hub
+    groups: str | None = None  # columns of groups, separated by commas
 
 
 class Splits(NamedTuple):
@@ -65,6 +68,32 @@ def needed(part: str, named: str | None, usual: Sequence[str], there: Iterable[s
             f"name one with {WAYS[part]}"
         )
     return found
+
+
+def group_columns(named: str | None, there: Iterable[str], taken: Iterable[str | None], place: str) -> list[str]:
+    """Return the columns of groups: those that are named, else those with usual names; none that is taken already.
+
+    A name such as `label*place` takes the groups of two columns together, of which one may be taken.
+    """
+    free = [name for name in there if name not in list(taken) and "=" not in name]
+    if named is None:
+        return [name for name in free if name.lower() in GROUPS]
+    wanted, known = [name.strip() for name in named.split(",")], list(there)
+    for name in wanted:
+        parts = name.split(CROSS)
+        fits = name in free or (len(parts) > 1 and all(part in known and "=" not in part for part in parts))
+        if not fits or wanted.count(name) > 1:
+            raise BadRequest(
+                f"--group-columns takes other columns of {place}, each once: {', '.join(free) or 'there is none'}; "
+                f"not {name or 'an empty name'}{meant(name, free)}"
+            )
+    return wanted
+
+
+def crossed(name: str, cells: Callable[[str], Sequence[str]]) -> list[str]:
+    """Return the groups by a column of groups, or by several taken together; empty where one of these is."""
+    parts = [cells(part) for part in name.split(CROSS)]
+    return [" ".join(names) if all(names) else "" for names in zip(*parts)]
 
 
 def splits_of(names: Sequence[str], train: str | None, tests: str | None, place: str) -> Splits:

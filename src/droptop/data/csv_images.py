@@ -33,7 +33,11 @@ def read_csv(path: str, wanted: Columns = Columns()) -> ListedImages:
         raise BadRequest(f"--image-folder takes an existing folder; {home} is none")
     names = [os.path.relpath(home / Path(name).expanduser(), home) for name in images]
     check_rows(table, images, labels, names, home)
-    return listed.images_of(Listing(str(file), home, names, labels, rows_of_splits(table, split, wanted), table.line))
+    taken = [name for name, cells in there.items() if cells is images or cells is labels or name == split]
+    grouped = columns.group_columns(wanted.groups, there, taken, str(file))
+    groups = {name: columns.crossed(name, there.__getitem__) for name in grouped}
+    parts = rows_of_splits(table, split, wanted)
+    return listed.images_of(Listing(str(file), home, names, labels, parts, table.line, groups))
 
 
 def check_rows(table: Table, images: tuple[str, ...], labels: tuple[str, ...], names: list[str], home: Path) -> None:

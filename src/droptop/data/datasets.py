@@ -21,6 +21,7 @@ from droptop.data.image_cache import Room, as_seen, fit, load_images
 from droptop.data.image_folders import ImageFolder
 from droptop.data.scenes import plain
 from droptop.errors import BadRequest
+from droptop.groups import Groups
 from droptop.types import Samples, Source
 
 Label = int | str
@@ -100,15 +101,17 @@ def classes_of(labels: Sequence[Label], named: Sequence[str] | None, listed: Any
 # -- Images -----------------------------------------------------------------------------------------------------------
 
 
-def source_of(data: Any, labels: Sequence[Label], y: Tensor, size: int, room: Room, what: str) -> Source:
+def source_of(
+    data: Any, labels: Sequence[Label], y: Tensor, groups: dict[str, Groups], size: int, room: Room, what: str
+) -> Source:
     """Return the samples of a data set or a pair of arrays; `size` is for pictures, in pixels per side."""
     if is_pair(data):
-        return Samples(stacked(data[0], what), y)
+        return Samples(stacked(data[0], what), y, groups=groups)
     if (files := listed_files(data)) is not None:
         home = Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in files]))
         names = tuple(os.path.relpath(path, home) for path in files)
-        return load_images(plain(ImageFolder(home, (), names, tuple(y.tolist())), size, what), y, room)
-    return DatasetImages(data, labels, y, size, what)
+        return load_images(plain(ImageFolder(home, (), names, tuple(y.tolist())), size, what), y, room, groups)
+    return DatasetImages(data, labels, y, groups, size, what)
 
 
 def listed_files(dataset: Any) -> list[str] | None:
@@ -129,11 +132,15 @@ class DatasetImages:
         dataset: The data set.
         labels: Its labels as it gives them.
         y: The same as numbers of classes (N).
+        groups: Groups of the samples by column.
         size: Pixels per side that pictures are brought to.
         what: The name of the part, for messages.
     """
 
-    def __init__(self, dataset: Any, labels: Sequence[Label], y: Tensor, size: int, what: str) -> None:
+    def __init__(
+        self, dataset: Any, labels: Sequence[Label], y: Tensor, groups: dict[str, Groups], size: int, what: str
+    ) -> None:
+        self.groups = groups
         self.dataset, self.labels, self.y, self.size, self.what = dataset, labels, y, size, what
         self.first: Tensor | None = None
         self.first = self.image(0)
@@ -143,7 +150,8 @@ class DatasetImages:
 
     def __getitem__(self, rows: Tensor) -> Samples:
         """Read some rows; raise BadRequest for an item that is not like the first, or whose label has changed."""
-        return Samples(torch.stack([self.image(row) for row in rows.tolist()]), self.y[rows])
+        groups = {name: of[rows] for name, of in self.groups.items()}
+        return Samples(torch.stack([self.image(row) for row in rows.tolist()]), self.y[rows], groups=groups)
 
     def image(self, row: int) -> Tensor:
         """Return an image as a tensor (channels, height, width)."""

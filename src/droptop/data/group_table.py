@@ -57,13 +57,16 @@ class GroupTable(NamedTuple):
         )
         for column in self.columns if seen else ():
             values = self.table.columns[column]
-            unseen = sorted({values[row] for row in tested} - {values[row] for row in seen})
-            if unseen:
-                named = ", ".join(unseen[:SHOWN]) + (", ..." if len(unseen) > SHOWN else "")
-                warnings.warn(
-                    f"{self.table.path}: no training image is in {len(unseen)} of the groups by {column}: {named}",
-                    stacklevel=2,
-                )
+            note_unseen(column, {values[row] for row in seen}, {values[row] for row in tested}, str(self.table.path))
+
+
+def note_unseen(column: str, seen: set[str], tested: set[str], place: str) -> None:
+    """Warn of the groups of a column that test images are in and training images are not, if there are any."""
+    if unseen := sorted(tested - seen):
+        named = ", ".join(unseen[:SHOWN]) + (", ..." if len(unseen) > SHOWN else "")
+        warnings.warn(
+            f"{place}: no training image is in {len(unseen)} of the groups by {column}: {named}", stacklevel=2
+        )
 
 
 def read_groups(place: Path) -> GroupTable | None:

@@ -17,11 +17,13 @@ from torch import Tensor
 from droptop.data import columns
 from droptop.data.checks import check_rows
 from droptop.data.columns import Columns
+from droptop.data.group_table import note_unseen
 from droptop.data.hub import imported, in_cache, open_data, quiet
 from droptop.data.image_cache import ImageSet, as_seen, opened, read_image, silent
 from droptop.data.image_folders import fifth
 from droptop.data.root import FileProgress, Missing
 from droptop.errors import BadRequest, all_refusals
+from droptop.groups import Groups, coded
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class HubPart:
     classes: tuple[str, ...]
     rows: Sequence[int]  # of the split
     labels: tuple[int, ...]  # of these rows
+    groups: Mapping[str, Sequence[str]]  # of these rows, by column
 
     @property
     def y(self) -> Tensor:
@@ -42,7 +45,14 @@ class HubPart:
     def select(self, places: Sequence[int]) -> "HubPart":
         """Return a part of it."""
         labels = tuple(self.labels[place] for place in places)
-        return replace(self, rows=[self.rows[place] for place in places], labels=labels)
+        groups = {name: [values[place] for place in places] for name, values in self.groups.items()}
+        return replace(self, rows=[self.rows[place] for place in places], labels=labels, groups=groups)
+
+    @property
+    def coded(self) -> dict[str, Groups]:
+        """Return the groups of all rows by column, those of which every row has one."""
+        known = {name: values for name, values in self.groups.items() if "" not in values}
+        return {name: coded(name, values, torch.device("cpu")) for name, values in known.items()}
 
     def image_set(self, size: int) -> ImageSet:
         """Return how to make the images at `size` pixels per side."""
@@ -101,8 +111,10 @@ def read_hub(name: str, wanted: Columns = Columns()) -> HubImages:
     features = splits[chosen.train].features
     image, label = image_column(features, wanted.image, place), label_column(features, wanted.label, place)
     labels: dict[str, list[str]] = {}
+    grouped = columns.group_columns(wanted.groups, features, (image, label), place)
     for split in (chosen.train, *chosen.tests.values()):
-        if lacking := {image, label} - set(splits[split].column_names):
+        used = {image, label, *(part for name in grouped for part in name.split(columns.CROSS))}
+        if lacking := used - set(splits[split].column_names):
             raise BadRequest(f"{place}, {split}: there is no column {min(lacking)}, which {chosen.train} has")
         labels[split] = labels_of(splits[split], label, f"{place}, {split}")
     classes = classes_of(features[label], labels[chosen.train])
@@ -115,10 +127,21 @@ def read_hub(name: str, wanted: Columns = Columns()) -> HubImages:
             if name not in number:
                 raise BadRequest(f"{place}, {split}, row {row}: there are no training images of class {name}")
         numbers = tuple(number[name] for name in labels[split])
-        return HubPart(f"{place}, {split}", images_alone(splits[split], image), classes, range(len(numbers)), numbers)
 
+        def cells(column: str) -> list[str]:
+            return names_in(splits[split], column, f"{place}, {split}", split in tested)
+
+        groups = {name: columns.crossed(name, cells) for name in grouped}
+        images = images_alone(splits[split], image)
+        return HubPart(f"{place}, {split}", images, classes, range(len(numbers)), numbers, groups)
+
+    tested = set(chosen.tests.values())
     train, tests = part(chosen.train), {test: part(split) for test, split in chosen.tests.items()}
-    return HubImages(train, tests) if tests else hold_out(train)
+    images = HubImages(train, tests) if tests else hold_out(train)
+    for name in images.train.coded:
+        seen = {group for part in images.tests.values() for group in part.groups[name]}
+        note_unseen(name, set(images.train.groups[name]), seen, place)
+    return images
 
 
 def hold_out(part: HubPart) -> HubImages:
@@ -195,14 +218,20 @@ def images_alone(split: Any, column: str) -> Any:
 
 def labels_of(split: Any, column: str, what: str) -> list[str]:
     """Return the names of the labels of a split; refuse a split without rows, and rows without a label."""
-    kind, values = split.features[column], list(split[column])
-    names = getattr(kind, "names", None)
-    if not values:
+    if not len(split):
         raise BadRequest(f"{what} has no rows")
-    for row, value in enumerate(values):
-        if value is None or value == "" or (names is not None and not 0 <= value < len(names)):
-            raise BadRequest(f"{what}, row {row}: there is no label, but {value!r} in column {column}")
-    return [str(value) if names is None else names[value] for value in values]
+    return names_in(split, column, what, needed=True)
+
+
+def names_in(split: Any, column: str, what: str, needed: bool) -> list[str]:
+    """Return the names in a column of classes, numbers or texts, empty where there is none; refuse that if `needed`."""
+    names, named = getattr(split.features[column], "names", None), list[str]()
+    for row, value in enumerate(split[column]):
+        nothing = value is None or value == "" or (names is not None and not 0 <= value < len(names))
+        if nothing and needed:
+            raise BadRequest(f"{what}, row {row}: column {column} has {value!r}, and not a name")
+        named.append("" if nothing else str(value) if names is None else names[value])
+    return named
 
 
 def classes_of(kind: Any, labels: Sequence[str]) -> tuple[str, ...]:

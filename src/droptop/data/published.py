@@ -36,6 +36,7 @@ class Row(NamedTuple):
     name: str  # its path below the folder of the data set
     label: str
     part: str  # `TRAIN` or the name of a test set
+    group: str = ""  # in the column of groups that the data set has
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Published:
     folder: str  # below the root
     how: str  # how to get it
     rows: Callable[[Path], Iterator[Row]]  # from the folder
+    column: str | None = None  # the name of its groups
 
     def read(self, root: Path | None) -> ListedImages:
         """Return the images; raise `Missing` where there is no such folder, and refuse one in another layout."""
@@ -57,8 +59,9 @@ class Published:
             if not (home / row.name).is_file():
                 raise BadRequest(f"{home / row.name} is missing: {self.name} needs every image")
         names, labels = [row.name for row in rows], [row.label for row in rows]
+        groups = {} if self.column is None else {self.column: [row.group for row in rows]}
         return listed.images_of(
-            Listing(str(home), home, names, labels, parts, lambda number: str(home / names[number]))
+            Listing(str(home), home, names, labels, parts, lambda number: str(home / names[number]), groups)
         )
 
     def where(self, root: Path | None) -> str:
@@ -101,6 +104,7 @@ def celeba(home: Path) -> Iterator[Row]:
     )
     for table, name, column in (
         (attributes, "attr_celeba", "Blond_Hair"),
+        (attributes, "attr_celeba", "Male"),
         (attributes, "attr_celeba", "image_id"),
         (partition, "eval_partition", "image_id"),
         (partition, "eval_partition", "partition"),
@@ -112,11 +116,12 @@ def celeba(home: Path) -> Iterator[Row]:
         folder = f"{folder}/{folder}"
     parts = {"0": TRAIN, "2": "test"}
     part_of = dict(zip(partition["image_id"], partition["partition"]))
-    for name, blond in zip(attributes["image_id"], attributes["Blond_Hair"]):
+    for name, blond, male in zip(*(attributes[column] for column in ("image_id", "Blond_Hair", "Male"))):
         if name not in part_of:
             raise BadRequest(f"{home / 'list_eval_partition.csv'} has no row for {name}")
         if part_of[name] in parts:
-            yield Row(f"{folder}/{name}", "blond" if blond == "1" else "not blond", parts[part_of[name]])
+            hair, gender = "blond" if blond == "1" else "not blond", "male" if male == "1" else "female"
+            yield Row(f"{folder}/{name}", hair, parts[part_of[name]], f"{hair} {gender}")
 
 
 class Places(NamedTuple):
@@ -156,7 +161,7 @@ def spawrious(places: Places, home: Path) -> Iterator[Row]:
                 chosen = [(places.training[of], IMAGES, TRAIN), (places.testing[of], None, "test")]
             for place, most, part in chosen:
                 for image in images_in(home, f"{folder}/{place}/{name}")[:most]:
-                    yield Row(image, name, part)
+                    yield Row(image, name, part, place)
 
 
 def nico(context: str, home: Path) -> Iterator[Row]:
@@ -166,7 +171,7 @@ def nico(context: str, home: Path) -> Iterator[Row]:
             images = images_in(home, f"train/{each}/{label}")
             held = set(fifth(range(len(images)), images.__getitem__)) if len(images) > 1 else set[int]()
             for row, image in enumerate(images):
-                yield Row(image, label, "unseen" if each == context else "seen" if row in held else TRAIN)
+                yield Row(image, label, "unseen" if each == context else "seen" if row in held else TRAIN, each)
 
 
 # -- By name ----------------------------------------------------------------------------------------------------------
@@ -174,7 +179,7 @@ def nico(context: str, home: Path) -> Iterator[Row]:
 
 BAR = Published("bar", "bar", "github.com/alinlab/BAR has it", bar)
 CELEBA = Published(
-    "celeba", "celeba", "kaggle.com/datasets/jessicali9530/celeba-dataset has it with tables in CSV", celeba
+    "celeba", "celeba", "kaggle.com/datasets/jessicali9530/celeba-dataset has it with tables in CSV", celeba, "group"
 )
 
 
@@ -184,11 +189,13 @@ def known_spawrious(variant: str) -> Published:
         known = ", ".join(SPAWRIOUS)
         raise BadRequest(f"Spawrious has no variant {variant}: there are {known}{meant(variant, SPAWRIOUS)}")
     how = "github.com/aengusl/spawrious says where the archive is"
-    return Published(f"spawrious:{variant}", "spawrious224", how, partial(spawrious, SPAWRIOUS[variant]))
+    return Published(f"spawrious:{variant}", "spawrious224", how, partial(spawrious, SPAWRIOUS[variant]), "place")
 
 
 def known_nico(context: str) -> Published:
     """Return NICO++ with a context kept for testing; refuse one that is not known."""
     if context not in CONTEXTS:
         raise BadRequest(f"NICO++ has no context {context}: there are {', '.join(CONTEXTS)}{meant(context, CONTEXTS)}")
-    return Published(f"nico:{context}", "nico", "nicochallenge.com/dataset has track 1", partial(nico, context))
+    return Published(
+        f"nico:{context}", "nico", "nicochallenge.com/dataset has track 1", partial(nico, context), "context"
+    )

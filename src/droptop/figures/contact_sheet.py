@@ -41,10 +41,16 @@ def block(stream: Stream, source: Source, rows: Tensor, labels: Tensor) -> Tenso
     tops = row_tops(stream)
     sheet = torch.full((tops[-1], IMAGES * side - GAP, 3), 255, dtype=torch.uint8)
     for top, label in zip(tops, (label for task in stream.tasks for label in task)):
-        images = source[rows[labels == label][:IMAGES]].x.permute(0, 2, 3, 1)
+        images = in_bytes(source[rows[labels == label][:IMAGES]].x).permute(0, 2, 3, 1)
         for column, image in enumerate(images):
             sheet[top : top + side - GAP, column * side : (column + 1) * side - GAP] = image
     return sheet
+
+
+def in_bytes(x: Tensor) -> Tensor:
+    """Return images (N, channels, height, width) as a picture has them: bytes, in three channels or in grey."""
+    x = x[:, :3] if x.shape[1] > 2 else x[:, :1]
+    return (255 * x.float()).round().clamp(0, 255).to(torch.uint8) if x.is_floating_point() else x
 
 
 def row_tops(stream: Stream) -> list[int]:

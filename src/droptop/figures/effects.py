@@ -7,11 +7,12 @@ from matplotlib.figure import Figure
 
 from droptop.figures.accuracy import in_rows
 from droptop.figures.style import colour_of
+from droptop.options import NO_DEBIAS
 from droptop.results.statistics import is_significant
 
 
 def arm_effects(comparison: dict[str, Any], title: str) -> Figure:
-    """Draw the difference of every arm to the plain one in A_avg, with its 95% interval; a panel per test set.
+    """Draw the difference of every arm to the reference in A_avg, with its 95% interval; a panel per test set.
 
     The dot of a difference that is significant after correction is filled.
     """
@@ -41,6 +42,8 @@ def arm_effects(comparison: dict[str, Any], title: str) -> Figure:
         ax.set(title=test, yticks=range(len(arms)), yticklabels=arms)
         ax.grid(axis="y", visible=False)
     axes[0][0].invert_yaxis()  # the first arm on top; axes are shared
-    figure.supxlabel("points of A_avg beside the plain arm, with 95% interval; filled: significant", fontsize=8)
+    reference = next(iter(comparison["arms"]))
+    beside = "the plain arm" if reference == NO_DEBIAS else reference
+    figure.supxlabel(f"points of A_avg beside {beside}, with 95% interval; filled: significant", fontsize=8)
     figure.suptitle(title)
     return figure

@@ -55,7 +55,8 @@ def draw_comparison(runs: Sequence[RunFolder], out: Path, comparison: dict[str, 
     arms = comparison["arms"]
     with plt.rc_context(STYLE):
         first = next(iter(arms.values()))
-        title = f"{short_name(first['method'])} on {short_name(first['data'])}"
+        methods = dict.fromkeys(short_name(arm["method"]) for arm in arms.values())
+        title = f"{', '.join(methods)} on {short_name(first['data'])}"
         if len(arms) == 2:
             title += f", {' against '.join(arms)}"
         save(arm_effects(comparison, title), out, "effects")

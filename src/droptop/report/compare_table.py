@@ -114,7 +114,7 @@ def pair_layout(comparison: dict[str, Any]) -> Layout:
         ("test set", "figure", plain_name, arm, "difference", "95% interval", "p", "p (Holm)", "verdict"),
         sections,
         (plain_name, arm),
-        f"{heading(plain)} ({LEGEND})",
+        f"{heading(*comparison['arms'].values())} ({LEGEND})",
         "p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)",
     )
 
@@ -138,6 +138,6 @@ def arms_layout(comparison: dict[str, Any]) -> Layout:
         ("test set", "arm", "A_avg", beside, "95% interval", "p", "p (Holm)", "verdict"),
         sections,
         ("A_avg",),
-        f"{heading(plain)} (percent, mean ± standard error)",
+        f"{heading(*comparison['arms'].values())} (percent, mean ± standard error)",
         "p (Holm) is corrected for the number of arms times test sets, intervals are not; words go by p (Holm)",
     )

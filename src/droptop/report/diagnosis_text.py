@@ -21,7 +21,9 @@ def diagnosis_lines(diagnosis: Diagnosis, summary: dict[str, Any]) -> list[str]:
 def called(arm: str, summary: dict[str, Any]) -> str:
     """Return what to call an arm: "plain er" without debiasing, else its method and its own name."""
     method, debias = short_name(summary["method"]), summary["debias"]
-    return f"plain {method}" if debias == NO_DEBIAS and arm in (NO_DEBIAS, method) else f"{method} ({arm})"
+    if debias == NO_DEBIAS and arm in (NO_DEBIAS, method):
+        return f"plain {method}"
+    return method if arm == method else f"{method} ({arm})"
 
 
 def guesses_text(accuracies: Iterable[Accuracy]) -> str:

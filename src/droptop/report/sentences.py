@@ -41,7 +41,7 @@ def readable(comparison: dict[str, Any]) -> dict[str, Any]:
 
 
 def ranked(comparison: dict[str, Any]) -> list[str]:
-    """Return the arms besides the plain one, that with the largest effect on A_avg first: the mean over test sets."""
+    """Return the arms besides the reference, that with the largest effect on A_avg first: the mean over test sets."""
 
     def mean_effect(arm: str) -> float:
         mean, *_ = estimate(tests["A_avg"]["diff"] for tests in comparison["effects"][arm].values())
@@ -51,7 +51,7 @@ def ranked(comparison: dict[str, Any]) -> list[str]:
 
 
 def contenders(ranking: Sequence[str]) -> list[str]:
-    """Return arms without the plain ones of equal cost, which are there to be compared with."""
+    """Return arms without the references of equal cost, which are there to be compared with."""
     return [arm for arm in ranking if not (arm.startswith(EQUAL) and arm.removeprefix(EQUAL) in ranking)]
 
 
@@ -80,7 +80,7 @@ def words_of(comparison: dict[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def headline(comparison: dict[str, Any]) -> str:
-    """Return what a comparison found in one sentence, with its weight; plain arms of equal cost do not contend."""
+    """Return what a comparison found in one sentence, with its weight; references of equal cost do not contend."""
     reference, first = next(iter(comparison["arms"].items()))
     words, few = words_of(comparison), len(first["seeds"]) < FEWEST
     arms = contenders(ranked(comparison))
@@ -98,6 +98,11 @@ def headline(comparison: dict[str, Any]) -> str:
 def verb(word: str, reference: str, method: str) -> str:
     """Return what an arm does to a method without debiasing, or how it compares with another reference."""
     return f"{VERBS[word]} {method}" if reference == NO_DEBIAS else f"is {word} than {reference}"
+
+
+def reference_name(reference: str, article: str = "the") -> str:
+    """Return the name of an arm that others are compared with: "the plain arm" for one without debiasing."""
+    return f"{article} plain arm" if reference == NO_DEBIAS else reference
 
 
 def sentence(arm: str, reference: str, method: str, words: dict[str, str]) -> str:
@@ -134,7 +139,9 @@ def answer(comparison: dict[str, Any]) -> list[str]:
         lines.append(f"points of A_avg beside {plain}; words go by p-values corrected for {count} comparisons")
     lines += power(comparison)
     for arm, tests in comparison.get("at_equal_cost", {}).items():
-        lines.append(of_arm(f"{arm} against a plain arm of equal cost", tests))
+        lines.append(
+            of_arm(f"{arm} against {reference_name(next(iter(comparison['arms'])), 'a')} of equal cost", tests)
+        )
     for arm, summary in comparison["arms"].items():
         if dropped := summary.get("dropped"):
             whose = f"{arm}: " if len(comparison["arms"]) > 2 else ""

@@ -10,6 +10,7 @@ from droptop.results.stress import FIGURE, Stressed
 from droptop.system.short_names import short_name
 
 LEANS = "leaning on it"
+UNKNOWN = ("one seed: cannot tell", "not measured")
 
 
 def leaning(row: Stressed) -> str:
@@ -23,6 +24,8 @@ def answer(rows: Sequence[Stressed]) -> list[str]:
     counts = {word: sum(leaning(row) == word for row in plain) for word in (LEANS, f"points to {LEANS}")}
     sure, unsure = counts.values()
     text = f"{learner_of(plain)} leans on {sure or 'none'} of {len(plain)} cue{'s' * (len(plain) > 1)}"
+    if all(leaning(row) in UNKNOWN for row in plain):
+        text = f"One seed cannot tell on which cues {learner_of(plain)} leans"
     text += f"; too few seeds point to {unsure} more" if unsure else ""
     costs = [(row.cost["diff"], row.cue) for row in plain if row.cost["diff"] is not None]
     if (sure or unsure) and costs:
@@ -76,7 +79,7 @@ def stress_table(rows: Sequence[Stressed]) -> Table:
             "" if row.on_biased is None else with_interval(row.on_biased),
         )
     seeds = max(row.biased.n for row in rows)
-    table.caption = f"mean ± standard error and 95% intervals of {seeds} seeds; verdicts after Holm's correction"
+    table.caption = f"mean ± standard error and 95% intervals, n = {seeds}; verdicts after Holm's correction"
     return table
 
 

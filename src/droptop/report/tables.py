@@ -12,7 +12,7 @@ from droptop.system.short_names import short_name
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 COST = "passes: images forward and backward per image of the stream; forward alone counts a third"
-COST_COLUMNS = ["arm", "passes", "ms per step", "times the plain arm's"]
+COST_COLUMNS = ["arm", "passes", "ms per step", "times the first arm's"]
 NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}
 
 
@@ -38,10 +38,10 @@ def effect_cells(effect: Effect) -> list[str]:
     ]
 
 
-def heading(summary: dict[str, Any]) -> str:
-    """Return method, stream and number of seeds as text."""
-    on = f"{short_name(summary['method'])} on {short_name(summary['data'])}"
-    return f"{on}, {counted(len(summary['seeds']), 'seed')}"
+def heading(*arms: dict[str, Any]) -> str:
+    """Return the methods of arms, their stream and number of seeds as text, from their summaries."""
+    methods = listed(list(dict.fromkeys(short_name(arm["method"]) for arm in arms)))
+    return f"{methods} on {short_name(arms[0]['data'])}, {counted(len(arms[0]['seeds']), 'seed')}"
 
 
 def run_table(summary: dict[str, Any]) -> Table:

@@ -26,6 +26,7 @@ class Paired:
     n: int  # seeds that both have a value of
     diff: float | None  # the arm minus the reference; None without a pair
     ci95: tuple[float, float] | None  # its 95% interval; None of fewer than two pairs
+    least: float | None  # the smallest effect that so many pairs, as spread as these, would have seen
     p: float | None  # of a two-sided paired t-test; None of fewer than two pairs
     p_holm: float | None  # corrected for the number of arms
 
@@ -38,7 +39,8 @@ class Paired:
             effect += f", 95% interval {low:+.3g} to {high:+.3g}, {written('p', self.p)}"
             effect += f" ({written('Holm', self.p_holm)})" if self.p_holm != self.p else ""
         means = f"{first} {mean_text(self.reference)}, {second} {mean_text(self.arm)}"
-        return f"{second} - {first}: {effect}; {means}; {self.n} seed{'' if self.n == 1 else 's'}"
+        seen = "" if self.least is None else f", which would have seen an effect of {self.least:.2g}"
+        return f"{second} - {first}: {effect}; {means}; {self.n} seed{'' if self.n == 1 else 's'}{seen}"
 
 
 class PairedArms(dict[str, Paired]):
@@ -63,8 +65,9 @@ def paired(a: Any, b: Any = None) -> Paired | PairedArms:
             the difference.
 
     Returns:
-        Means with their standard errors, the difference b - a with its 95% interval and the p-value of a paired t-test;
-        of several arms all of that by name, with p-values that are also corrected for their number (`p_holm`).
+        Means with their standard errors, the difference b - a with its 95% interval and the p-value of a paired t-test,
+        and the smallest effect that would have been seen, four times of five; of several arms all of that by name, with
+        p-values that are also corrected for their number (`p_holm`).
 
     Raises:
         BadRequest: The seeds are not the same, or a result is not a number.
@@ -91,9 +94,10 @@ def arms_paired(arms: Mapping[str, dict[Any, float | None]]) -> PairedArms:
             names=(first, name),
             reference=estimate(reference.values()),
             arm=estimate(values.values()),
-            n=sum(None not in pair for pair in pairs),
+            n=effect["n"],
             diff=effect["diff"],
             ci95=None if low_high is None else (low_high[0], low_high[1]),
+            least=effect["least"],
             p=effect["p"],
             p_holm=None,
         )

@@ -10,7 +10,8 @@ from torch import Tensor
 from droptop.data.datasets import Label, classes_of, labels_of, source_of
 from droptop.data.image_cache import Room
 from droptop.data.image_folders import HELD_OUT
-from droptop.errors import BadRequest, meant
+from droptop.errors import BadBatch, BadRequest, meant
+from droptop.groups import Groups, groups_by_column
 from droptop.options import replaced
 from droptop.streams.folder import MEAN, STD
 from droptop.streams.order import held_out
@@ -26,6 +27,7 @@ def stream_from(
     tests: Any = None,
     *,
     tasks: int | Sequence[Sequence[Label]] = 0,
+    groups: Any = None,
     classes: Sequence[str] | None = None,
     name: str = "your own",
     seed: int = 0,
@@ -45,6 +47,8 @@ def stream_from(
             text.
         tests: A test set of either kind, or several by name; None to hold out a fifth of each class.
         tasks: Tasks the classes are split into, evenly, 0 for two classes per task; or the classes of each task.
+        groups: Groups of the test images, as `Samples` take them; by name, where test sets have names. Without test
+            sets, those of the training images, of which the ones that are held out keep theirs.
         classes: The names of the classes 0, 1, ...; by default `train.classes`, else the labels.
         name: The name of the stream, for messages.
         seed: Decides the order of samples.
@@ -66,9 +70,14 @@ def stream_from(
     known = classes_of(labels[TRAINING], classes, getattr(train, "classes", None))
     if len(set(labels[TRAINING])) < 2:
         raise BadRequest(f"{name} has training images of one class, {labels[TRAINING][0]}: a stream has two at least")
-    room = Room(in_memory_mb * 2**20)
+    room, grouped = (
+        Room(in_memory_mb * 2**20),
+        groups_by_part(groups, tests, {part: len(labels[part]) for part in parts}),
+    )
     sources = {
-        part: source_of(data, labels[part], numbers_of(labels[part], known, part), image_size, room, part)
+        part: source_of(
+            data, labels[part], numbers_of(labels[part], known, part), grouped[part], image_size, room, part
+        )
         for part, data in parts.items()
     }
     spec = spec_of(sources, tuple(known.values()), mean, std)
@@ -89,6 +98,19 @@ def named_tests(tests: Any) -> dict[str, Any]:
             raise BadRequest("tests takes a data set, or one or more by name")
         return dict(tests)
     return {"test": tests}
+
+
+def groups_by_part(groups: Any, tests: Any, sizes: Mapping[str, int]) -> dict[str, dict[str, Groups]]:
+    """Return the groups of every part by column; refuse those of a test set that is not there, or of another length."""
+    given = {TRAINING: groups} if tests is None else {"test set test": groups}
+    if isinstance(tests, Mapping):
+        if groups is not None and (not isinstance(groups, Mapping) or groups.keys() - tests.keys()):
+            raise BadRequest(f"groups are by the name of a test set: {', '.join(tests)}")
+        given = {f"test set {test}": of for test, of in (groups or {}).items()}
+    try:
+        return {part: groups_by_column(given.get(part), size, torch.device("cpu")) for part, size in sizes.items()}
+    except BadBatch as error:
+        raise BadRequest(str(error)) from None
 
 
 def numbers_of(labels: Sequence[Label], known: Mapping[Label, str], part: str) -> Tensor:

@@ -33,6 +33,8 @@ class WaterbirdsConfig(HubConfig):
     """Pixels per side: images are scaled until their shorter side fits, then cropped to their centre."""
     test_splits: str | None = "test"
     """Splits to test on, separated by commas; there are test and validation."""
+    group_columns: str | None = "place,label*place"
+    """Columns of groups, separated by commas; two columns joined by * are taken together."""
 
 
 def hub(name: str, config: HubConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:
@@ -42,8 +44,10 @@ def hub(name: str, config: HubConfig, seed: int, limit: int | None = None, root:
     def sources() -> tuple[Spec, Source, dict[str, Source]]:
         train, tests = read_hub(name, config.columns)
         spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
-        images = load_images(train.image_set(size), train.y, room)
-        return spec, images, {test: load_images(part.image_set(size), part.y, room) for test, part in tests.items()}
+        images = load_images(train.image_set(size), train.y, room, train.coded if config.hold_out else None)
+        made = {test: load_images(part.image_set(size), part.y, room, part.coded) for test, part in tests.items()}
+        return spec, images, made
 
-    spec, images, tests = read_once((name, config.columns, size, config.in_memory_mb), sources)
+    key = (name, config.columns, size, config.in_memory_mb, config.hold_out > 0)
+    spec, images, tests = read_once(key, sources)
     return Stream(f"hf:{name}", spec, images, tests, config, seed, limit)

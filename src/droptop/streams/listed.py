@@ -7,7 +7,7 @@ from pathlib import Path
 from droptop.data.columns import Columns
 from droptop.data.csv_images import read_csv
 from droptop.data.image_cache import load_images, read_once
-from droptop.data.listed import ListedImages
+from droptop.data.listed import TRAIN, ListedImages
 from droptop.data.published import Published
 from droptop.data.scenes import plain
 from droptop.streams.folder import MEAN, STD, FolderConfig, ImageConfig
@@ -27,11 +27,15 @@ class TableConfig(FolderConfig):
     """Split to train on; by default train."""
     test_splits: str | None = None
     """Splits to test on, separated by commas; by default test, else val, and those whose names begin with test-."""
+    group_columns: str | None = None
+    """Columns of groups, separated by commas; by default group, place, background and environment. Two columns joined
+    by * are taken together, such as label*place."""
 
     @property
     def columns(self) -> Columns:
         """Return which columns and splits to take."""
-        return Columns(self.image_column, self.label_column, None, self.train_split, self.test_splits)
+        names = (self.image_column, self.label_column, None, self.train_split, self.test_splits)
+        return Columns(*names, groups=self.group_columns)
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,16 @@ def listed(
     size, room = config.image_size, config.room
 
     def sources() -> tuple[Spec, Source, dict[str, Source]]:
-        train, tests = images()
+        train, tests, groups = images()
         spec = Spec((3, size, size), train.classes, mean=MEAN, std=STD)
-        first = load_images(plain(train, size, f"{name}, training"), train.y, room)
-        return (
-            spec,
-            first,
-            {test: load_images(plain(part, size, f"{name}, {test}"), part.y, room) for test, part in tests.items()},
-        )
+        of_training = groups[TRAIN] if config.hold_out else None
+        first = load_images(plain(train, size, f"{name}, training"), train.y, room, of_training)
+        made = {
+            test: load_images(plain(part, size, f"{name}, {test}"), part.y, room, groups[test])
+            for test, part in tests.items()
+        }
+        return spec, first, made
 
-    spec, train, tests = read_once((name, which, size, config.in_memory_mb), sources)
+    key = (name, which, size, config.in_memory_mb, config.hold_out > 0)
+    spec, train, tests = read_once(key, sources)
     return Stream(name, spec, train, tests, config, seed, limit)

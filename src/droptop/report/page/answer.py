@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from droptop.options import NO_DEBIAS
 from droptop.report import sentences, tables
 from droptop.report.diagnosis_text import diagnosis_lines
 from droptop.report.next_steps import Facts, next_steps
@@ -55,7 +56,7 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
 
 
 def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dict[str, Any], out: Path) -> None:
-    """Put on the page of a comparison what the plain arm does, and what each other arm changes, with intervals.
+    """Put on the page of a comparison what its reference does, and what each other arm changes, with intervals.
 
     It claims only what is significant. `costs` is what a step of each arm costs, by its name; empty where that was not
     measured. `out` is the folder of the comparison.
@@ -82,7 +83,9 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
         for effect in [averages[arm][test]]
     ]
     corrected = f"the number of {'arms times ' * several}test sets"
-    note = f"The difference to the plain arm in average accuracy, of {tables.counted(len(done), 'paired seed')}"
+    reference = next(iter(comparison["arms"]))
+    seeds = tables.counted(len(done), "paired seed")
+    note = f"The difference to {sentences.reference_name(reference)} in average accuracy, of {seeds}"
     note += (
         f", and its 95% interval; filled where p < 0.05, corrected for {corrected}, of {FEWEST} seeds or more."
         if len(done) > 1
@@ -102,7 +105,11 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     )
     page.answer = Section(
         "answer",
-        "The effect of every arm" if several else "The effect of debiasing",
+        "The effect of every arm"
+        if several
+        else "The effect of debiasing"
+        if reference == NO_DEBIAS
+        else f"{ranking[0]} beside {reference}",
         note,
         ["test", "arm", "diff", "low", "high", "p", "verdict", "seeds"],
         rows,
@@ -113,7 +120,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
 
 
 def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:
-    """Return every figure of every arm beside the plain one, the arms in this order."""
+    """Return every figure of every arm beside the reference, the arms in this order."""
     plain_name, plain = next(iter(comparison["arms"].items()))
     return Table(
         "All figures",

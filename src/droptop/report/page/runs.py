@@ -7,6 +7,7 @@ from droptop.report.page.answer import describe_comparison, describe_run
 from droptop.report.page.arms import Arm, read_arm
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Page
+from droptop.report.tables import listed
 from droptop.runs.folder import Request, read_costs
 from droptop.system.short_names import short_name
 
@@ -27,7 +28,8 @@ def page_of_runs(request: Request, again: str, config_text: str, environment: di
     arms = [read_arm(arm) for arm in request.arms]
     run = arms[-1].run
     kind = "run" if request.command == "run" else "comparison"
-    on = f"{short_name(run.method)} on {short_name(run.data)}"
+    methods = listed(list(dict.fromkeys(short_name(arm.run.method) for arm in arms)))
+    on = f"{methods} on {short_name(run.data)}"
     page = Page(kind, on, "", [], again, config_text, environment)
     page.progress = progress(arms)
     done = [seed for seed in run.seeds if all(seed in arm.done for arm in arms)]

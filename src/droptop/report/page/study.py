@@ -12,7 +12,7 @@ from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.page.over_option import add_curves, numeric_option
 from droptop.report.page.stress import lead_with_cues
-from droptop.report.tables import counted
+from droptop.report.sentences import VERBS
 from droptop.results.statistics import FEWEST, verdict
 from droptop.results.stress import stressed
 from droptop.runs.records import read_maps
@@ -42,7 +42,7 @@ def page_of_study(
     values = [value for value in folder.values() if (value["run"], value["seed"]) in cells]
     page = Page("study", study.name or str(study), "", [], again, config_text, environment)
     if counts["done"] < len(cells):
-        page.progress = f"{counts['done']} of {counted(len(cells), 'cell')} are done, {counts['failed']} failed"
+        page.progress = f"{counts['done']} of {tables.counted(len(cells), 'cell')} are done, {counts['failed']} failed"
     page.notes += [
         f"failed: {cell.run}, seed {cell.seed}: {error.strip().splitlines()[-1]}" for cell, error in failures[:20]
     ]
@@ -102,27 +102,9 @@ def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[s
 def describe(page: Page, rows: list[dict[str, Any]], by: Sequence[str], reference: str) -> None:
     """Put on the page the answer over all comparisons with the reference, and the accuracy of every group."""
     like = "without it" if reference == NO_DEBIAS else f"with {reference}"
-    what = "debiasing" if reference == NO_DEBIAS else f"something else than {reference}"
     effects = [row for row in rows if row["diff"] is not None]
     if effects:
-        words = [word(row) for row in effects]
-        tally = [
-            f"{verb} in {words.count(key)}" for key, verb in (("better", "helps"), ("worse", "hurts")) if key in words
-        ]
-        rest = words.count("no significant difference")
-        if tally:
-            page.headline = f"Of {counted(len(effects), 'comparison')}, {what} {' and '.join(tally)}"
-            page.headline += f"; no significant difference in {rest}." if rest else "."
-        elif rest:
-            page.headline = f"No significant difference in any of {counted(len(effects), 'comparison')}."
-        elif max(row["pairs"] for row in effects) > 1:
-            up, down = words.count("points to better"), words.count("points to worse")
-            page.headline = (
-                f"Of {counted(len(effects), 'comparison')}, {what} points to better in {up}, to worse in "
-                f"{down}; no verdict below {FEWEST} seeds."
-            )
-        else:
-            page.headline = f"One seed cannot tell whether {what} helps."
+        page.headline = headline([word(row) for row in effects], reference, max(row["pairs"] for row in effects))
         page.findings = [
             "points of A_avg, paired by seed; p-values corrected by Holm's method for the number of these comparisons"
         ]
@@ -146,7 +128,7 @@ def describe(page: Page, rows: list[dict[str, Any]], by: Sequence[str], referenc
             across=2,
         )
     else:
-        page.headline = f"{counted(len({row['data'] for row in rows}), 'stream')}, nothing to compare with."
+        page.headline = f"{tables.counted(len({row['data'] for row in rows}), 'stream')}, nothing to compare with."
     colour = "debias" if "debias" in by else by[-1]
     names = dict.fromkeys(row[colour] for row in sorted(rows, key=lambda row: row[colour] != NO_DEBIAS))
     arms = [str(name) for name in names]
@@ -181,6 +163,26 @@ def describe(page: Page, rows: list[dict[str, Any]], by: Sequence[str], referenc
             key={arm: charts.colour_of(arm, arms) for arm in arms},
         )
     )
+
+
+def headline(words: Sequence[str], reference: str, seeds: int) -> str:
+    """Return what comparisons with the reference found in one sentence, from a verdict for each."""
+    plain = reference == NO_DEBIAS
+    of = f"Of {tables.counted(len(words), 'comparison')}{'' if plain else f' with {reference}'}"
+    rest = words.count("no significant difference")
+    found = {word: words.count(word) for word in ("better", "worse") if word in words}
+    if found:
+        helps = " and ".join(f"{VERBS[word]} in {count}" for word, count in found.items())
+        other = " and ".join(f"{count} {'is' if count == 1 else 'are'} {word}" for word, count in found.items())
+        end = f"; no significant difference in {rest}." if rest else "."
+        return f"{of}, {f'debiasing {helps}' if plain else other}{end}"
+    if rest:
+        return f"No significant difference in any of {of.removeprefix('Of ')}."
+    if seeds > 1:
+        up, down = words.count("points to better"), words.count("points to worse")
+        pointing = "debiasing points" if plain else "the seeds point"
+        return f"{of}, {pointing} to better in {up}, to worse in {down}; no verdict below {FEWEST} seeds."
+    return f"One seed cannot tell whether {'debiasing helps' if plain else f'anything is better than {reference}'}."
 
 
 def word(row: dict[str, Any]) -> str:
