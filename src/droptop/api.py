@@ -20,6 +20,7 @@ from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
+from droptop.runs.moved import with_data
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import usual_debias
@@ -128,7 +129,7 @@ def resume(
     Args:
         out: The folder that `run` or `compare` was given.
         seeds: How many seeds it is to have; None for as many as it was begun with.
-        data: The stream that it began with, where that was an object.
+        data: The stream that it began with, where that was an object; or where its images are now, if they have moved.
         model: The model that it began with, likewise.
 
     Returns:
@@ -138,8 +139,9 @@ def resume(
         BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds or
             with another stream or model.
     """
-    with handed_over(read_request(Path(out)).arms[-1].options, data=data, model=model):
-        return shown(carry_on(with_seeds(load(Path(out)), Path(out), seeds), Path(out), Plain()))
+    out = Path(out)
+    with handed_over(read_request(out).arms[-1].options, data=data, model=model) as names:
+        return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))
 
 
 def with_model(options: Options, names: dict[str, str], first: str | None, last: str | None) -> dict[str, Any]:

@@ -7,12 +7,14 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 
 from rich.console import Console
 
 from droptop import __version__
 from droptop.errors import BadRequest, DroptopError, meant
+from droptop.system.user_files import hidden
 
 USAGE = """\
 usage: droptop COMMAND ...
@@ -65,6 +67,7 @@ COMMANDS = {
     "data": "data",
     "bench": "bench",
 }
+LOOKING = ("status", "results", "report")  # commands that run nothing of the user's own
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,7 +106,8 @@ def serve(args: list[str], console: Console) -> int:
     if name not in COMMANDS:
         raise BadRequest(f"unknown command {name}: there are {', '.join(COMMANDS)}{meant(name, COMMANDS)}")
     command = getattr(import_module(f"droptop.cli.{COMMANDS[name]}"), name)
-    return int(command(rest, console))
+    with hidden() if name in LOOKING else nullcontext():
+        return int(command(rest, console))
 
 
 class Notes:

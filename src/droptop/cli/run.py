@@ -15,6 +15,7 @@ from droptop.cli.outcome import print_outcome
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
+from droptop.runs.moved import with_data
 from droptop.runs.requests import finished, load, with_seeds
 
 
@@ -25,6 +26,8 @@ class ResumeOptions:
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run or comparison, finished or not.")]
     seeds: int | None = None
     """Number of seeds in all, at least as many as were begun; by default as many as config.toml says."""
+    data: str | None = None
+    """Where the images are now, such as folder:PATH, if they have moved; by default where config.toml says."""
 
 
 def run(args: list[str], console: Console) -> int:
@@ -42,7 +45,7 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    plan = with_seeds(load(out), out, options.seeds)
+    plan = with_seeds(with_data(load(out), out, options.data), out, options.seeds)
     done = finished(plan, out)
     heading = f"{out} is finished: nothing to resume" if done else ""
     return execute(partial(api.carry_on, plan, out), out, console, heading)

@@ -47,6 +47,18 @@ def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, 
             path.unlink()
 
 
+def change(header_path: Path, about: dict[str, Any]) -> None:
+    """Change some of what a checkpoint's header notes; leave a damaged one as it is."""
+    try:
+        header = json.loads(header_path.read_bytes())
+        if header.pop("seal") != _seal(header):
+            return
+    except (OSError, ValueError, KeyError, AttributeError):
+        return
+    header["about"] |= about
+    write_atomic(header_path, json.dumps(header | {"seal": _seal(header)}, indent=1).encode())
+
+
 def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
     try:

@@ -141,6 +141,14 @@ def with_unknown_fields(kind: type[Settings], options: dict[str, Any]) -> Settin
     return settings
 
 
+def refuse_at_work(plan: Plan, out: Path, option: str) -> list[Path]:
+    """Return the folders of the seeds that were begun; raise BadRequest if another command is at work in one."""
+    folders = [path for run in plan.folders(out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
+    if any(map(locks.is_locked, folders)):
+        raise BadRequest(f"--{option} takes a folder that no other command is at work in, as one is in {out}")
+    return folders
+
+
 def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
     """Return the plan with another number of seeds; unchanged for None.
 
@@ -150,9 +158,7 @@ def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
     if seeds is None:
         return plan
     changed = plan.with_options({"seeds": seeds})
-    folders = [path for run in plan.folders(out) for path in run.glob("seed-*") if path.name[5:].isdigit()]
-    if any(map(locks.is_locked, folders)):
-        raise BadRequest(f"--seeds takes a folder that no other command is at work in, as one is in {out}")
+    folders = refuse_at_work(plan, out, "seeds")
     begun = [int(path.name[5:]) for path in folders if any(file.name != locks.NAME for file in path.iterdir())]
     least = max((seed - plan.options.first_seed + 1 for seed in begun), default=1)
     if seeds < least:

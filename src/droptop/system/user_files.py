@@ -13,7 +13,8 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -25,12 +26,23 @@ from droptop.system.handed import Gone
 
 SUFFIX = ".py"
 T = TypeVar("T")
+_hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 _importing: ContextVar[bool] = ContextVar("importing", default=False)
 
 
 def is_file(name: str) -> bool:
     """Return whether a name is that of a user's file."""
     return name.partition(":")[0].endswith(SUFFIX)
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Run nothing of the user's own inside this context: what only looks at a folder does as if it were gone."""
+    token = _hidden.set(True)
+    try:
+        yield
+    finally:
+        _hidden.reset(token)
 
 
 def is_own(name: str) -> bool:
@@ -40,6 +52,8 @@ def is_own(name: str) -> bool:
 
 def is_there(name: str, option: str) -> bool:
     """Return whether a name can be loaded: a user's file may have been moved since it was run."""
+    if _hidden.get() and is_own(name):
+        return False
     if handed.is_object(name):
         return handed.is_handed(option, name)
     return not is_file(name) or Path(name.partition(":")[0]).is_file()
@@ -47,6 +61,8 @@ def is_there(name: str, option: str) -> bool:
 
 def check_there(name: str, option: str) -> None:
     """Raise Gone if a name is that of a file which does not exist, or of an object that this process does not have."""
+    if _hidden.get() and is_own(name):
+        raise Gone(f"--{option} {name} is not run by a command that only looks")
     if handed.is_object(name):
         handed.find(option, name)
     elif not is_there(name, option):
@@ -135,7 +151,7 @@ def sha256(*names: str) -> str | None:
 def _module(path: Path, option: str) -> ModuleType:
     """Import the file, once per process; whatever it raises becomes a BadRequest of one line."""
     name = f"droptop_{option}_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    if name in sys.modules:
+    if name in sys.modules and not _hidden.get():
         return sys.modules[name]
     check_there(str(path), option)
     spec = importlib.util.spec_from_file_location(name, path)

@@ -1,0 +1,54 @@
+"""Images that have moved: go on with a run from another place, where its images are the same."""
+
+import json
+from pathlib import Path
+
+from droptop.data.columns import Columns
+from droptop.errors import BadRequest
+from droptop.runs import checkpoint
+from droptop.runs.config import Config
+from droptop.runs.folder import read_request, seed_folder
+from droptop.runs.plan import Plan
+from droptop.runs.requests import config_of, file_hash, refuse_at_work
+from droptop.system.files import write_changed, write_json
+
+
+def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
+    """Return the plan of a folder with its images in another place, which the folder notes from then on.
+
+    Raise BadRequest if the images are not those that it began with, by their hash, or nobody knows that, or if another
+    command is at work in the folder. Nothing changes where the place is the one that is noted.
+    """
+    if data is None:
+        return plan
+    other = BadRequest(f"--data {data} does not have the images that {out} began with, by their SHA-256")
+    try:
+        arms = {arm.name: config_of(dict(arm.options) | {"data": data}, out) for arm in read_request(out).arms}
+    except BadRequest:  # a stream of another kind, without the options of this one
+        raise other from None
+    moved = Plan(plan.command, arms)
+    if moved.options.data == plan.options.data:
+        return plan
+    refuse_at_work(plan, out, "data")
+    places: dict[Path, Config | Plan] = dict(moved.folders(out)) | {out: moved}
+    noted = {place: json.loads((place / "environment.json").read_text()) for place in places if begun(place)}
+    for arm in moved.arms.values():
+        now = file_hash("data", arm.options.data, getattr(arm.stream, "columns", Columns()))
+        if now is None or any(before.get("data") != now for before in noted.values()):
+            raise other
+    for run, arm in moved.folders(out).items():
+        for seed in arm.seeds:
+            for header in checkpoint.newest_first(seed_folder(run, seed) / "checkpoints"):
+                checkpoint.change(header, {"config": arm.fingerprint()})
+    for place, before in noted.items():
+        write_json(place / "environment.json", before | {"asked": places[place].fingerprint()})
+    for place, asked in places.items():
+        if begun(place):
+            toml = asked.toml() if isinstance(asked, Plan) else Plan("run", {"": asked}).toml()
+            write_changed(place / "config.toml", toml.encode())
+    return moved
+
+
+def begun(place: Path) -> bool:
+    """Return whether a folder notes what it began with."""
+    return (place / "environment.json").is_file()
