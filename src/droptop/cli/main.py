@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; print what goes wrong in one line; return the exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
     console = Console()
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(width=140)  # a log has no edge to wrap at
     warnings.simplefilter("once")
     warnings.showwarning = Notes()

@@ -23,7 +23,7 @@ def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:
         comparison = sentences.readable(result)
         facts = Facts(out, again, first.options, result["diagnosis"], comparison)
         print_lines(diagnosis_lines(facts.diagnosis, comparison["arms"][first.name]), console)
-        console.print(compare_table(comparison))
+        console.print(compare_table(comparison, console.width))
         if costs := read_costs(out):
             console.print(tables.cost_table(costs))
         print_lines([sentences.headline(comparison), *sentences.answer(comparison)], console)

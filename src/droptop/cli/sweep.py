@@ -12,10 +12,11 @@ from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.errors import require, typed
+from droptop.report.time_left import TimeLeft
 from droptop.sweeps.local import local
 from droptop.sweeps.sweep import Engine
 from droptop.sweeps.sweep import sweep as run_sweep
-from droptop.training.observer import Job, Observer
+from droptop.training.observer import Job, Observer, SeedProgress
 from droptop.training.workers import Failure
 
 
@@ -122,6 +123,7 @@ class CellProgress(Observer):
         )
         self.bar = self.bars.add_task("", total=None)
         self.total = self.finished = self.failures = 0
+        self.time_left = TimeLeft(0)
 
     def __enter__(self) -> "CellProgress":
         self.bars.start()
@@ -131,10 +133,15 @@ class CellProgress(Observer):
         self.bars.stop()
 
     def begin(self, total: int, done: int = 0) -> None:
-        self.total, self.finished, self.failures = total, done, 0
+        self.total, self.finished, self.failures, self.time_left = total, done, 0, TimeLeft(total - done)
         self.bars.update(self.bar, total=total, completed=done)
         if not self.live:
             print(f"{done} of {total} cells are done", flush=True)
+
+    def progress(self, job: Job, progress: SeedProgress) -> None:
+        """Say once how much time is left."""
+        if text := self.time_left.update(job, progress):
+            self.bars.console.print(text, markup=False, highlight=False)
 
     def done(self, job: Job) -> None:
         self.finished += 1

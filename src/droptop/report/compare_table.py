@@ -1,76 +1,143 @@
-"""The table of a comparison, for a terminal."""
+"""The table of a comparison, for a terminal: as many columns as its width has room for, the verdict always.
 
-from typing import Any
+Numbers are never broken over lines. Where there is no room, p-values go first, then standard errors and accuracies,
+then the interval.
+"""
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from droptop.report.sentences import ranked
 from droptop.report.tables import LEGEND, NAMES, effect_cells, heading, mean_error
 from droptop.results.metrics import is_of_group
-from droptop.results.statistics import verdict
+from droptop.results.statistics import Effect, verdict
+
+WORDY = {"test set": 8, "figure": 6, "arm": 8, "verdict": 12}  # columns that may wrap, and how narrow they may get
+SPARED = (  # what goes where there is no room, one after the other
+    {"p"},
+    {"p (Holm)"},
+    {"errors"},
+    {"accuracies"},
+    {"95% interval"},
+)
+UNCLEAR = ("no significant difference", "no clear direction")  # words that a ranking of arms leaves out
+
+Row = dict[str, str]  # cells by the names of their columns
 
 
-def compare_table(comparison: dict[str, Any]) -> Table:
-    """Return the table of a comparison: of a pair every figure, of more arms the average accuracy, ranked."""
-    return pair_table(comparison) if len(comparison["effects"]) == 1 else arms_table(comparison)
+class Layout(NamedTuple):
+    """Hold the rows of a table by section, the columns that show accuracies, and what stands around them."""
+
+    columns: Sequence[str]
+    sections: list[list[Row]]
+    accuracies: Sequence[str]
+    title: str
+    caption: str
 
 
-def pair_table(comparison: dict[str, Any]) -> Table:
-    """Return the table of two arms: every figure of both, their difference and what it means."""
-    plain, debiased = comparison["arms"].values()
-    (effects,) = comparison["effects"].values()
-    table = Table(
-        "test set",
-        "",
-        *comparison["arms"],
-        "difference",
-        "95% interval",
-        "p",
-        "p (Holm)",
-        "",
-        title=f"{heading(*comparison['arms'].values())} ({LEGEND})",
-        caption="p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)",
-    )
-    for test, figures in effects.items():
-        for figure, effect in figures.items():
-            if is_of_group(figure):
-                continue  # the page has them
-            table.add_row(
-                test if figure == "A_avg" else "",
-                NAMES.get(figure, figure),
-                mean_error(plain["tests"][test][figure]),
-                mean_error(debiased["tests"][test][figure]),
-                *effect_cells(effect),
-                verdict(figure, effect),
-            )
+def compare_table(comparison: dict[str, Any], width: int | None = None) -> Table:
+    """Return the table of a comparison: of a pair every figure, of more arms the average accuracy, ranked.
+
+    It has the columns that `width` has room for; by default all of them.
+    """
+    layout = (pair_layout if len(comparison["effects"]) == 1 else arms_layout)(comparison)
+    if width is None:
+        return drawn(layout, set())
+    left_out = set[str]()
+    for spared in (set[str](), *SPARED):
+        left_out |= spared
+        for boxed in (True, False):
+            table = drawn(layout, left_out, boxed)
+            if narrowest(table, boxed) <= width:
+                return table
+    return table
+
+
+def narrowest(table: Table, boxed: bool) -> int:
+    """Return how wide a table is with its wordy columns as narrow as they may get."""
+    widths = []
+    for column in table.columns:
+        texts = [str(column.header), *map(str, column.cells)]
+        pieces = texts if column.no_wrap else [word for text in texts for word in text.split()]
+        widths.append(max([len(piece) for piece in pieces] + [column.min_width or 0]))
+    return sum(widths) + (3 * len(widths) + 1 if boxed else 2 * len(widths))
+
+
+def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
+    """Return the table without some of its columns, or without the standard errors of accuracies."""
+    gone = left_out | (set(layout.accuracies) if "accuracies" in left_out else set())
+    names = [name for name in layout.columns if name not in gone]
+    lines = {} if boxed else {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False, "pad_edge": False}
+    table = Table(title=layout.title, caption=layout.caption, **lines)  # type: ignore[arg-type]
+    for name in names:
+        header = "" if name in ("figure", "verdict") else name
+        table.add_column(header, no_wrap=name not in WORDY, min_width=WORDY.get(name))
+    for rows in layout.sections:
+        for row in rows:
+            cells = {name: row.get(name, "") for name in names}
+            if "errors" in left_out:
+                cells |= {name: cells[name].partition(" ± ")[0] for name in layout.accuracies if name in cells}
+            table.add_row(*cells.values())
         table.add_section()
     return table
 
 
-def arms_table(comparison: dict[str, Any]) -> Table:
-    """Return the table of several arms: the average accuracy of each, and its difference to that of the reference.
+def effect_row(figure: str, effect: Effect) -> Row:
+    """Return the cells of an effect by the names of their columns."""
+    return dict(zip(("difference", "95% interval", "p", "p (Holm)"), effect_cells(effect))) | {
+        "verdict": verdict(figure, effect)
+    }
+
+
+def pair_layout(comparison: dict[str, Any]) -> Layout:
+    """Return the rows of two arms: every figure of both, their difference and what it means."""
+    (plain_name, plain), (arm, debiased) = comparison["arms"].items()
+    (effects,) = comparison["effects"].values()
+    sections = [
+        [
+            {
+                "test set": test if figure == "A_avg" else "",
+                "figure": NAMES.get(figure, figure),
+                plain_name: mean_error(plain["tests"][test][figure]),
+                arm: mean_error(debiased["tests"][test][figure]),
+            }
+            | effect_row(figure, effect)
+            for figure, effect in figures.items()
+            if not is_of_group(figure)  # the page has them
+        ]
+        for test, figures in effects.items()
+    ]
+    return Layout(
+        ("test set", "figure", plain_name, arm, "difference", "95% interval", "p", "p (Holm)", "verdict"),
+        sections,
+        (plain_name, arm),
+        f"{heading(*comparison['arms'].values())} ({LEGEND})",
+        "p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)",
+    )
+
+
+def arms_layout(comparison: dict[str, Any]) -> Layout:
+    """Return the rows of several arms: the average accuracy of each, and its difference to that of the first one.
 
     The arm with the largest effect on average comes first. The report page has every other figure.
     """
     plain_name, plain = next(iter(comparison["arms"].items()))
-    table = Table(
-        "test set",
-        "arm",
-        "A_avg",
-        f"beside {plain_name}",
-        "95% interval",
-        "p",
-        "p (Holm)",
-        "",
-        title=f"{heading(*comparison['arms'].values())} (percent, mean ± standard error)",
-        caption="p (Holm) is corrected for the number of arms times test sets, intervals are not; words go by p (Holm)",
-    )
+    beside = f"beside {plain_name}"
+    sections: list[list[Row]] = []
     for test, figures in plain["tests"].items():
-        table.add_row(test, plain_name, mean_error(figures["A_avg"]))
+        rows: list[Row] = [{"test set": test, "arm": plain_name, "A_avg": mean_error(figures["A_avg"])}]
         for arm in ranked(comparison):
-            effect = comparison["effects"][arm][test]["A_avg"]
-            word = verdict("A_avg", effect)
-            mean = mean_error(comparison["arms"][arm]["tests"][test]["A_avg"])
-            table.add_row("", arm, mean, *effect_cells(effect), word if word in ("better", "worse") else "")
-        table.add_section()
-    return table
+            cells = effect_row("A_avg", comparison["effects"][arm][test]["A_avg"])
+            cells |= {"verdict": "" if cells["verdict"] in UNCLEAR else cells["verdict"], beside: cells["difference"]}
+            rows.append({"arm": arm, "A_avg": mean_error(comparison["arms"][arm]["tests"][test]["A_avg"])} | cells)
+        sections.append(rows)
+    return Layout(
+        ("test set", "arm", "A_avg", beside, "95% interval", "p", "p (Holm)", "verdict"),
+        sections,
+        ("A_avg",),
+        f"{heading(*comparison['arms'].values())} (percent, mean ± standard error)",
+        "p (Holm) is corrected for the number of arms times test sets, intervals are not; words go by p (Holm)",
+    )

@@ -6,6 +6,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from droptop.report.time_left import TimeLeft
 from droptop.training.observer import Job, Observer, SeedProgress
 
 
@@ -52,11 +53,11 @@ class Live(Observer):
             console=console,
         )
         self.rows: dict[str, TaskID] = {}
-        self.whole = Whole(0)
+        self.whole, self.time_left = Whole(0), TimeLeft(0)
         self.all: TaskID | None = None
 
     def begin(self, total: int, done: int = 0) -> None:
-        self.whole, self.all = Whole(total), None
+        self.whole, self.time_left, self.all = Whole(total), TimeLeft(total - done), None
 
     def __enter__(self) -> "Live":
         return self
@@ -77,6 +78,8 @@ class Live(Observer):
         self.bars.update(self.rows[job.name], completed=progress.step, at=at)
         self.whole.update(job, progress)
         self.sum_up()
+        if text := self.time_left.update(job, progress):
+            self.bars.console.print(text, markup=False, highlight=False)
 
     def sum_up(self) -> None:
         """Update the bar for all seeds."""
@@ -96,10 +99,10 @@ class Plain(Observer):
 
     def __init__(self) -> None:
         self.tasks: dict[str, int] = {}
-        self.whole = Whole(0)
+        self.whole, self.time_left = Whole(0), TimeLeft(0)
 
     def begin(self, total: int, done: int = 0) -> None:
-        self.whole = Whole(total)
+        self.whole, self.time_left = Whole(total), TimeLeft(total - done)
 
     def __enter__(self) -> "Plain":
         return self
@@ -118,6 +121,8 @@ class Plain(Observer):
                 f"{job.name}: task {progress.task + 1}/{progress.tasks}, step {progress.step}/{progress.steps}",
                 flush=True,
             )
+        if text := self.time_left.update(job, progress):
+            print(text, flush=True)
 
     def done(self, job: Job) -> None:
         self.whole.finished += 1

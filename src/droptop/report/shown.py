@@ -21,8 +21,8 @@ NARROW = 80  # columns, where nobody knows the width of the screen
 class Shown(dict[str, Any]):
     """Hold results as a dict; to look at, they are a table and what it says in sentences."""
 
-    def table(self) -> Table:
-        """Return the table."""
+    def table(self, width: int | None = None) -> Table:
+        """Return the table, with the columns that a width has room for; by default all of them."""
         raise NotImplementedError
 
     def sentences(self) -> Sequence[str]:
@@ -31,9 +31,10 @@ class Shown(dict[str, Any]):
 
     def __repr__(self) -> str:
         """Return the table and the sentences as plain text, as wide as the screen."""
-        console = Console(width=shutil.get_terminal_size((NARROW, 24)).columns, color_system=None)
+        width = shutil.get_terminal_size((NARROW, 24)).columns
+        console = Console(width=width, color_system=None)
         with console.capture() as said:
-            console.print(self.table())
+            console.print(self.table(width))
             console.print("\n".join(self.sentences()), highlight=False, markup=False)
         return said.get().rstrip()
 
@@ -45,7 +46,7 @@ class Shown(dict[str, Any]):
 class RunResult(Shown):
     """Hold the results of a run: what stands in `summary.json`."""
 
-    def table(self) -> Table:
+    def table(self, width: int | None = None) -> Table:
         """Return the figures of every test set."""
         return tables.run_table(self)
 
@@ -57,9 +58,9 @@ class RunResult(Shown):
 class Comparison(Shown):
     """Hold a comparison: what stands in `compare.json`."""
 
-    def table(self) -> Table:
+    def table(self, width: int | None = None) -> Table:
         """Return the arms beside each other."""
-        return compare_table(sentences.readable(self))
+        return compare_table(sentences.readable(self), width)
 
     def sentences(self) -> Sequence[str]:
         """Return what the comparison says."""

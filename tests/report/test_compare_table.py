@@ -1,0 +1,83 @@
+"""The table of a comparison at any width: numbers and verdicts stay whole."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from droptop.report.compare_table import compare_table
+from droptop.report.sentences import readable
+from droptop.results.statistics import compare, verdict
+
+FIGURES = ("A_avg", "A_last", "F_last", "follow", "contradict")
+
+
+def comparison(arms, seeds=5):
+    random = np.random.default_rng(2)
+    return readable(
+        compare(
+            {
+                arm: {
+                    "method": "er",
+                    "data": "folder:/a/b/images",
+                    "debias": arm,
+                    "seeds": list(range(seeds)),
+                    "tests": {
+                        test: {
+                            figure: (50 + 9 * place * (test == "test") + random.normal(size=seeds)).tolist()
+                            for figure in FIGURES
+                        }
+                        for test in ("test", "test-nologo")
+                    },
+                }
+                for place, arm in enumerate(arms)
+            }
+        )
+    )
+
+
+def printed(found, width):
+    console = Console(width=width, color_system=None, force_terminal=False)
+    with console.capture() as said:
+        console.print(compare_table(found, width))
+    return said.get()
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 120, 140])
+@pytest.mark.parametrize("arms", [("none", "droptop"), ("none", "droptop", "robust")])
+def test_nothing_is_cut_at_any_width(width, arms):
+    found = comparison(arms)
+    text = printed(found, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    body = [line for line in text.splitlines() if line[:1] not in "┏┃┡├└"]
+    shown = {word for line in body for word in re.split(r"[│\s]+", line)}
+    for of_arm in found["effects"].values():
+        for tests in of_arm.values():
+            for figure, effect in tests.items():
+                if len(arms) == 2 or figure == "A_avg":
+                    assert f"{effect['diff']:+.1f}" in shown
+                    assert len(arms) > 2 or set(verdict(figure, effect).split()) <= shown
+    assert "folder:images" in text
+    assert "/a/b" not in text
+
+
+def test_what_weighs_least_goes_first():
+    found, columns = comparison(("none", "droptop")), []
+    for width in (140, 110, 100, 80, 60):
+        columns.append([str(column.header) for column in compare_table(found, width).columns])
+    assert all(set(narrower) <= set(wider) for wider, narrower in pairwise(columns))
+    assert columns[0] == ["test set", "", "none", "droptop", "difference", "95% interval", "p", "p (Holm)", ""]
+    assert any("p" not in each and "95% interval" in each for each in columns)
+    assert columns[-1] == ["test set", "", "difference", ""]
+    assert [str(column.header) for column in compare_table(found).columns] == columns[0]  # where nobody knows the width
+
+
+def test_errors_go_before_accuracies():
+    found, kinds = comparison(("none", "droptop")), []
+    for width in range(140, 59, -1):
+        cells = {str(column.header): [*column.cells] for column in compare_table(found, width).columns}.get("none")
+        kinds.append("gone" if cells is None else "errors" if " ± " in cells[0] else "means")
+    assert list(dict.fromkeys(kinds)) == ["errors", "means", "gone"]
