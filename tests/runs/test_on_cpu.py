@@ -146,7 +146,9 @@ def test_a_study_says_it_once(text, width, said, tree, tmp_path, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)  # a study may be asked for where there is no GPU
     observer, out = Listening(), tmp_path / "study"
     file = tmp_path / "study.toml"
-    file.write_text(text + f'data = "folder:{tree}"\nseeds = 1\nimage_size = 8\ndebias = ["none", "droptop"]\n')
+    file.write_text(
+        text + f'data = "folder:{tree}"\nseeds = 1\nimage_size = 8\nmethod = ["er", "mir"]\ndebias = "none"\n'
+    )
     assert {config.net.width for config in read_study(file)} == {width}
     monkeypatch.setattr("droptop.sweeps.sweep.summarise", lambda *_: None)
     for expected in (said, []):  # nothing is new the second time
