@@ -15,7 +15,7 @@ from droptop.learner_attention import attention_of
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import configure
 from droptop.runs.own_objects import handed_over
-from droptop.streams import own
+from droptop.streams import user_stream
 from droptop.system.user_files import name_of
 from droptop.types import Subset
 
@@ -136,7 +136,7 @@ def test_another_stream_is_refused_and_none_is_asked_for(tmp_path, capsys):
 @pytest.mark.parametrize("change", ["image", "label", "test", "name", "follows", "groups"])
 def test_the_hash_of_a_stream_tells_any_change(change):
     def sha256(stream):
-        return own.sha256(own.Maker("object:x", stream))
+        return user_stream.sha256(user_stream.Maker("object:x", stream))
 
     a, b = compass(0), compass(4, tasks=4)
     assert sha256(a) == sha256(b)  # orders and options are others, images and labels are not
@@ -185,7 +185,7 @@ def test_one_of_several_streams_is_chosen_by_name_and_files_beside_it_are_import
     chosen = build_stream(configure(f"{file}:other", limit=8), 0)
     assert chosen.name == "compass"
     assert chosen.config.batch == 8
-    assert own.maker(str(file)).given.__name__ == "compass"  # the one that says it gives a Stream
+    assert user_stream.maker(str(file)).given.__name__ == "compass"  # the one that says it gives a Stream
 
 
 def test_only_what_stands_at_the_top_of_a_file_has_a_name():

@@ -92,11 +92,10 @@ def tokens_of(options: dict[str, Any], homes: dict[str, Config]) -> list[str]:
 def record_flags(place: Path, plan: Plan) -> None:
     """Record in environment.json the flags that make a folder again, with the config.toml and droptop they hold for.
 
-    Both files must be there, and up to date. The flags of a user's own file depend on that file: they are not
-    recorded. They are text, as other values are, so that earlier versions can show the folder.
+    Both files must be there, and up to date. With a user's own file they are those for the file that the run began
+    with, which may be gone later. They are text, as other values are, so that earlier versions can show the folder.
     """
-    flags = None if any(arm.options.user_files() for arm in plan.arms.values()) else flags_of(plan)
-    if flags is None:
+    if (flags := flags_of(plan)) is None:
         return
     path = place / "environment.json"
     record = {"flags": shlex.join(flags), "flags_hold_for": flags_hold_for(place)}

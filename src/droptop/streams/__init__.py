@@ -16,7 +16,7 @@ from droptop.data import published as published_files
 from droptop.data.columns import Columns
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest, meant
-from droptop.streams import cifar, fashion, folder, hub, imagenet9, listed, mnist, own
+from droptop.streams import cifar, fashion, folder, hub, imagenet9, listed, mnist, user_stream
 from droptop.streams.colours import ColourConfig
 from droptop.streams.shortcuts import ShortcutConfig
 from droptop.streams.stream import Stream, StreamConfig
@@ -235,7 +235,7 @@ def find(name: str) -> StreamKind:
             f"a stream is named by a text such as fashion-sticker or folder:PATH, not by a {type(name).__name__}"
         )
     if user_files.is_own(name):
-        return own_kind(own.maker(name))
+        return own_kind(user_stream.maker(name))
     head, colon, rest = name.partition(":")
     if name in STREAMS:
         return STREAMS[name]
@@ -248,17 +248,19 @@ def find(name: str) -> StreamKind:
     )
 
 
-def own_kind(make: own.Maker) -> StreamKind:
+def own_kind(make: user_stream.Maker) -> StreamKind:
     """Return the kind of a user's own stream; where its name is built in, it is learned from as that one is."""
-    first = own.first(make)
+    first = user_stream.first(make)
     known = STREAMS.get(first.name)
     return StreamKind(
-        partial(own.build, make),
+        partial(user_stream.build, make),
         lambda: first.config,
         known.preset if known else {},
         "your own",
         Data(
-            lambda root: make.name, lambda root, progress: own.summary(make), version=lambda columns: own.sha256(make)
+            lambda root: make.name,
+            lambda root, progress: user_stream.summary(make),
+            version=lambda columns: user_stream.sha256(make),
         ),
         known.border if known else 0,
     )

@@ -61,12 +61,12 @@ def is_there(name: str, option: str) -> bool:
 
 def check_there(name: str, option: str) -> None:
     """Raise Gone if a name is that of a file which does not exist, or of an object that this process does not have."""
-    if _hidden.get() and is_own(name):
-        raise Gone(f"--{option} {name} is not run by a command that only looks")
     if handed.is_object(name):
         handed.find(option, name)
-    elif not is_there(name, option):
+    elif is_file(name) and not Path(name.partition(":")[0]).is_file():
         raise Gone(f"--{option} {name}: there is no such file")
+    elif not is_there(name, option):
+        raise Gone(f"--{option} {name} is not run by a command that only looks")
 
 
 def absolute(name: str) -> str:
