@@ -259,7 +259,7 @@ class LearnerOptions(DebiasOptions, total=False):
     experts: int
     """Number of expert prompts; every task takes one."""
     device: str
-    """Device to train on; on a CPU, images of your own get a narrower net by default."""
+    """Device to train on."""
     weights: str | None
     """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT); by
     default a ResNet starts at random, a ViT must be told."""

@@ -11,6 +11,7 @@ from droptop.nets import ViTConfig
 from droptop.options import flatten
 from droptop.runs.config import configure
 from droptop.runs.flags import flags_of
+from droptop.runs.on_cpu import lighter
 from droptop.runs.plan import plan_of
 from droptop.runs.requests import begin, load
 from droptop.sweeps.grid import folder_name, read_study
@@ -139,11 +140,9 @@ def test_in_python_the_device_decides_as_well(tree, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "width", "said"),
-    [("", 16, [SAID]), ('device = "cuda"\n', 64, []), ("width = 16\n", 16, []), ("width = 20\n", 20, [])],
+    ("text", "width", "said"), [("", 16, [SAID]), ("width = 16\n", 16, []), ("width = 20\n", 20, [])]
 )
 def test_a_study_says_it_once(text, width, said, tree, tmp_path, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)  # a study may be asked for where there is no GPU
     observer, out = Listening(), tmp_path / "study"
     file = tmp_path / "study.toml"
     file.write_text(
@@ -155,6 +154,14 @@ def test_a_study_says_it_once(text, width, said, tree, tmp_path, monkeypatch):
         sweep(file, out, lambda packs, driver: None, observer)
         assert observer.said == expected
         observer.said.clear()
+
+
+def test_a_study_for_a_gpu_has_its_net(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(f'device = "cuda"\ndata = ["{OWN[0]}", "fashion"]\n')
+    configs = read_study(file)
+    assert [config.net.width for config in configs] == [64, 12]
+    assert all(lighter(config, ()) == {} for config in configs)
 
 
 def test_a_study_goes_on_in_the_folders_of_an_earlier_version(tree, tmp_path, monkeypatch):

@@ -241,7 +241,7 @@ def show_help(command: Command, own: Sequence[help.Option], base: Config, everyt
     if everything:
         sections["streams"] = [help.Option(name, name, f"{about}.") for name, about in known_names().items()]
     below = (
-        f"These are the options and defaults of --data {base.options.data} --method {base.options.method} --debias "
+        f"Options and defaults of --data {base.options.data} --method {base.options.method} --debias "
         f"{base.options.debias} --device {base.options.device}; name others beside them."
     )
     below += "" if everything else f" For all options, type {help.ALL}."

@@ -59,7 +59,7 @@ class RunOptions:
     """Weights that the net starts from: a safetensors file, hf:OWNER/NAME (Hugging Face), or random (a small ViT); by
     default a ResNet starts at random, a ViT must be told."""
     device: str = "cpu"
-    """Device to train on; on a CPU, images of your own get a narrower net by default."""
+    """Device to train on."""
     precision: Precision = "tf32"
     """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits, as torch does for convolutions;
     on a CPU, fp32), or bf16 (autocast)."""
