@@ -244,5 +244,5 @@ def show_help(command: Command, own: Sequence[help.Option], base: Config, everyt
         f"Options and defaults of --data {base.options.data} --method {base.options.method} --debias "
         f"{base.options.debias} --device {base.options.device}; name others beside them."
     )
-    below += "" if everything else f" For all options, type {help.ALL}."
+    below += "" if everything else f" For all, type {help.ALL}."
     help.show(f"droptop {command}", ABOUT[command], sections, below)
