@@ -165,8 +165,13 @@ def test_an_edited_config_is_refused(comparison, tmp_path, here):
 def test_two_commands_cannot_begin_in_one_folder(tmp_path, monkeypatch):
     """Both find it empty; while the second one builds its learner, the first one begins."""
     out, config = tmp_path / "out", configure("fashion", debias="none", width=4, limit=64)
-    first = iter([partial(begin, plan(config), out)])
-    monkeypatch.setattr(engine_run, "build_learner", lambda *args, **options: next(first, bool)())
+    first, build = iter([partial(begin, plan(config), out)]), engine_run.build_learner
+
+    def building(*args, **options):
+        next(first, bool)()
+        return build(*args, **options)
+
+    monkeypatch.setattr(engine_run, "build_learner", building)
     with pytest.raises(BadRequest, match="another command has just begun in"):
         begin(plan(configure("fashion", debias="none", width=4, limit=64, lr=0.5)), out)
     assert "lr = 0.05" in (out / "config.toml").read_text()

@@ -103,13 +103,14 @@ def test_all_cues_that_the_images_take_are_the_usual_ones(tmp_path):
     ]
     study = study_text([*own, "--gamma", "2.0", "--out", "x"], console)
     assert tomllib.loads(study)["stream.shortcut"] == ["sticker", "watermark", "frame", "colour"]
-    assert [text.split(":")[1] for text in console.said] == [" without background", " without frequency"]
+    assert [text.split(":")[1] for text in console.said] == [" without background", " without frequency", " on a CPU"]
     (tmp_path / "study.toml").write_text(study)
     configs = read_study(tmp_path / "study.toml")
     assert len(configs) == 3 * 4
     assert {config.options.debias for config in configs} == {"none", "droptop", "robust"}
     assert {config.droptop.gamma for config in configs if config.droptop} == {2.0}
     assert {(config.options.seeds, config.stream.image_size) for config in configs} == {(3, 8)}
+    assert tomllib.loads(study)["net.width"] == 16  # so that it is the same study on any machine
 
 
 @pytest.mark.parametrize(

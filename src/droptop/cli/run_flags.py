@@ -82,7 +82,8 @@ def parse(command: Command, args: list[str]) -> Asked:
     against = _against(command, args, written, arms)
     usual = {"data": "fashion-sticker", "method": "er", "debias": usual_debias(arms, against)}
     data, method, debias = (last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
-    base = with_members_of_all(arms_made(command, data, method, debias, {}, arms, against=against))
+    device = {"device": last(args, "--device") or written.get("device", RunOptions.device)}
+    base = with_members_of_all(arms_made(command, data, method, debias, device, arms, against=against))
     given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
     tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
     typed_in, paths = _canonical(args, base)
@@ -214,7 +215,7 @@ def show_help(command: Command, own: Sequence[help.Option], base: Config, everyt
         everything: Show every option, and what the streams are, not only what most people need.
     """
     shown = SHORT | (NEEDED_BY_A_VIT if isinstance(base.net, ViTConfig) else set())
-    usual = {name: getattr(RunOptions, name) for name in ("data", "method", "debias")}
+    usual = {name: getattr(RunOptions, name) for name in ("data", "method", "debias", "device")}
     streams = [name for name in known_names() if everything or not name.endswith(":VARIANT")]
     names = {"data": streams, "method": [*METHODS], "debias": [*MEMBERS, *RECIPES]}
 
@@ -240,8 +241,8 @@ def show_help(command: Command, own: Sequence[help.Option], base: Config, everyt
     if everything:
         sections["streams"] = [help.Option(name, name, f"{about}.") for name, about in known_names().items()]
     below = (
-        f"These are the options and defaults of --data {base.options.data} --method {base.options.method} --debias "
-        f"{base.options.debias}; name others beside them."
+        f"Options and defaults of --data {base.options.data} --method {base.options.method} --debias "
+        f"{base.options.debias} --device {base.options.device}; name others beside them."
     )
-    below += "" if everything else f" For all options, type {help.ALL}."
+    below += "" if everything else f" For all, type {help.ALL}."
     help.show(f"droptop {command}", ABOUT[command], sections, below)

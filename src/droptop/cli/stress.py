@@ -16,6 +16,7 @@ from droptop.results.stress import CUE, stressed
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config, override
 from droptop.runs.flags import unusual
+from droptop.runs.on_cpu import lighter
 from droptop.runs.plan import Plan
 from droptop.streams.cues import CUES
 from droptop.sweeps.local import local
@@ -72,6 +73,8 @@ def study_text(args: list[str], console: Console) -> str:
         plan = run_flags.parse("compare", given).plan
     with sharing_reads():
         taken = cues_taken(next(iter(plan.arms.values())), cues, console)
+    if plan.note:
+        console.print(f"note: {plan.note}", highlight=False, markup=False, soft_wrap=True)
     return as_toml(plan, taken)
 
 
@@ -107,7 +110,8 @@ def cues_taken(config: Config, named: list[str], console: Console) -> list[str]:
 
 def as_toml(plan: Plan, cues: list[str]) -> str:
     """Return a study over cues and the arms of a plan."""
-    options = {path: value for arm in plan.arms.values() for path, value in unusual(arm).items()}
+    light = {path: default.here for arm in plan.arms.values() for path, default in lighter(arm, ()).items()}
+    options = light | {path: value for arm in plan.arms.values() for path, value in unusual(arm).items()}
     names = {"data": plan.options.data, "method": plan.options.method}
     varied = {"debias": [arm.options.debias for arm in plan.arms.values()], CUE: cues}
     asked = {"seeds": plan.options.seeds} | names | options | varied

@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from droptop.streams.folder import NARROW
 from droptop.training.observer import Job, SeedProgress
 
 ENOUGH = 4.0  # seconds of steps that an estimate takes
 LONG = 30 * 60.0  # seconds from which a CPU gets a suggestion
-NARROW = 16  # channels of a net that a person can wait for
 
 
 @dataclass

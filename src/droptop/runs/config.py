@@ -7,6 +7,7 @@ An option is named by its path, or by any end of the path that is not ambiguous:
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -262,21 +263,23 @@ def members_type(fields: tuple[tuple[str, type], ...]) -> type[Any]:
     return dataclasses.make_dataclass("Members", fields, frozen=True)
 
 
-def defaults(data: str, method: str, debias: str, stream_kind: StreamKind | None = None) -> Config:
-    """Return the configuration that three names stand for, with the presets of the method and the stream."""
+def defaults(
+    data: str, method: str, debias: str, stream_kind: StreamKind | None = None, device: str = RunOptions.device
+) -> Config:
+    """Return the configuration that three names stand for on a device, with the method's and the stream's presets."""
     for option, value in (("method", method), ("debias", debias)):
         check_name(option, value)
     stream = stream_kind or find(data)
     learner = methods.find(method)
     recipe = recipe_of(debias)
     config = Config(
-        RunOptions(data, method, debias),
+        RunOptions(data, method, debias, device=device),
         stream.config(),
         learner.net_type(),
         learner.config_type(),
         settings_of({name: kind.config_type() for name, kind in members_of(debias).items()}),
     )
-    presets = learner.presets(stream.preset) | recipe.options
+    presets = learner.presets(stream.preset_on(device)) | recipe.options
     presets |= learner.paper if "droptop-paper" in debias.split("+") else {}
     config = override(config, {name: value for name, value in presets.items() if has(config, name)})
     known = {resolve(name, config): factor for name, factor in recipe.factors.items() if has(config, name)}
@@ -312,12 +315,18 @@ def configure(
     Raises:
         BadRequest: If a name, an option or a value is not known or does not fit.
     """
-    base = defaults(data, method, NO_DEBIAS if debias is None else debias, stream_kind)
+    chosen = NO_DEBIAS if debias is None else debias
+    base = defaults(data, method, chosen, stream_kind, device_of(options))
     own = {name: value for name, value in (("model", model), ("first", first), ("last", last)) if value is not None}
     config = override(base, own | dict(options))
     config.check_kappa_0(base)
     config.check_model(base)
     return config
+
+
+def device_of(options: Mapping[str, Any]) -> str:
+    """Return the device that options name, on which defaults depend."""
+    return str(options.get("device", RunOptions.device))
 
 
 def config_from_options(options: dict[str, Any]) -> Config:

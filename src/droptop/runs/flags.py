@@ -12,7 +12,7 @@ from typing import Any
 
 from droptop.errors import BadRequest
 from droptop.options import flag_of, flatten
-from droptop.runs.config import Config, defaults, resolve
+from droptop.runs.config import Config, RunOptions, defaults, resolve
 from droptop.runs.folder import flags_hold_for
 from droptop.runs.plan import Plan, plan_of
 from droptop.system.files import write_json
@@ -71,7 +71,11 @@ def unusual(config: Config) -> dict[str, Any]:
     """Return the options, by path, that differ from what the three names of a configuration stand for."""
     options = config.options
     names = {"data": options.data, "method": options.method, "debias": options.debias}
-    usual = flatten(defaults(options.data, options.method, options.debias)) if options.files_are_there else names
+    usual: dict[str, Any] = dict(names)
+    if options.files_are_there:
+        usual = flatten(defaults(options.data, options.method, options.debias, device=options.device)) | {
+            "device": RunOptions.device
+        }
     unused = ("stream.tasks", "stream.class_order") if config.stream.split else ()  # refused beside a split
     return {
         path: value

@@ -41,6 +41,7 @@ from droptop.system.toml_files import leaves, read_tables
 
 Command = Literal["run", "compare"]
 Lines = list[dict[str, Any]]  # of a metrics.jsonl
+PRESETS = 2  # counts the changes of presets between versions, after which recorded flags no longer make the same run
 
 
 @dataclass(frozen=True)
@@ -211,9 +212,9 @@ def recorded_flags(run: Path) -> list[str] | None:
 
 
 def flags_hold_for(run: Path) -> str:
-    """Return what a run's flags depend on: its config.toml and the version of droptop, which has the defaults."""
+    """Return what a run's flags depend on: its config.toml, and the version of droptop and of its presets."""
     sha256 = hashlib.sha256((run / "config.toml").read_bytes()).hexdigest()
-    return f"droptop {__version__}, config.toml with SHA-256 {sha256}"
+    return f"droptop {__version__}, presets {PRESETS}, config.toml with SHA-256 {sha256}"
 
 
 # -- One seed ---------------------------------------------------------------------------------------------------------

@@ -11,16 +11,17 @@ says. In config.toml, options that all arms share stand at the top, and those of
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest, require
 from droptop.options import NO_DEBIAS
-from droptop.runs.config import Config, RunOptions, check_name, defaults, has, override, resolve
+from droptop.runs.config import Config, RunOptions, check_name, defaults, device_of, has, override, resolve
 from droptop.runs.folder import Command
+from droptop.runs.on_cpu import lighter, said_of
 from droptop.runs.reference import arm_name, debias_name, differing, reference_options
-from droptop.streams import StreamConfig, StreamKind
+from droptop.streams import StreamConfig
 from droptop.system.toml_files import nested, toml_text
 
 SHARED = ("data", "root", "seeds", "first_seed", "limit", "device", "threads", "parallel")  # the same for all arms
@@ -34,6 +35,7 @@ class Plan:
 
     command: Command
     arms: dict[str, Config]
+    note: str = field(default="", compare=False)  # what to say at the start: defaults that are the machine's
 
     @property
     def options(self) -> RunOptions:
@@ -115,7 +117,6 @@ def plan_of(
     debias: str,
     options: Mapping[str, Any],
     arms: Mapping[str, Mapping[str, Any]] | None = None,
-    stream_kind: StreamKind | None = None,
     against: str | None = None,
 ) -> Plan:
     """Return the plan that names and options stand for.
@@ -127,7 +128,6 @@ def plan_of(
         debias: Debiasing of the arm; in a comparison also several, separated by commas, an arm each.
         options: Options by name or path, for every arm that has them.
         arms: Options of single arms, by the arms' names; an arm without `debias` has the one above.
-        stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
         against: The reference, as `--against` says it: by default the plain arm.
 
     Returns:
@@ -138,10 +138,14 @@ def plan_of(
     """
     check_name("method", method)
     check_name("debias", debias)
-    made = arms_made(command, data, method, debias, options, arms, stream_kind, against)
+    made = arms_made(command, data, method, debias, options, arms, against)
+    wanted = arms_wanted(command, debias, arms, against)
+    light = {
+        path: values for name, arm in made.items() for path, values in lighter(arm, {*options, *wanted[name]}).items()
+    }
     if REFERENCE in made and against is not None:
         made = with_names(made, reference_options(against), keep=bool(arms))
-    return Plan(command, made)
+    return Plan(command, made, said_of(light))
 
 
 def arms_made(
@@ -151,19 +155,18 @@ def arms_made(
     debias: str,
     options: Mapping[str, Any],
     arms: Mapping[str, Mapping[str, Any]] | None = None,
-    stream_kind: StreamKind | None = None,
     against: str | None = None,
 ) -> dict[str, Config]:
     """Return the arms that `plan_of` makes a plan of; one that `--against` says has no name of its own yet."""
     wanted = arms_wanted(command, debias, arms, against)
-    made, unused = dict[str, Config](), set(options)
+    made, unused, device = dict[str, Config](), set(options), device_of(options)
     for name, own in wanted.items():
         where = "--against: " if name == REFERENCE else f"[arms.{name}]: "
         if wrong := [option for option in own if option.rpartition(".")[2] in SHARED]:
             raise BadRequest(
                 f"{where}{wrong[0]} is one for all arms{'' if name == REFERENCE else ' and stands at the top'}"
             )
-        base = defaults(data, str(own.get("method", method)), str(own.get("debias", debias)), stream_kind)
+        base = defaults(data, str(own.get("method", method)), str(own.get("debias", debias)), device=device)
         own = {option: value for option, value in own.items() if option not in ("method", "debias")}
         known = {resolve(option, base): value for option, value in options.items() if has(base, option)}
         known |= {resolve(option, base, where): value for option, value in own.items()}

@@ -1,7 +1,7 @@
 """Streams by name: how each is configured and built, and with which options it is learned from by default."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,11 @@ class StreamKind:
     about: str
     data: Data = BUILT_IN
     border: int = 0  # black pixels around its images
+    on_cpu: dict[str, Any] = field(default_factory=dict)  # options that take the place of the preset's on a CPU
+
+    def preset_on(self, device: str) -> dict[str, Any]:
+        """Return the options of net and learner that suit this data on a device."""
+        return self.preset | (self.on_cpu if device == "cpu" else {})
 
 
 @dataclass(frozen=True)
@@ -105,13 +110,18 @@ def _tiny_imagenet9(variant: str) -> StreamKind:
     )
 
 
+def own_images(build: Callable[..., Stream], config: Callable[[], StreamConfig], about: str, data: Data) -> StreamKind:
+    """Return the kind of a stream of a user's own images, whose net on a CPU is one that a person can wait for."""
+    return StreamKind(build, config, folder.PRESET, about, data, on_cpu=folder.ON_CPU)
+
+
 def _folder(path: str) -> StreamKind:
     data = Data(
         lambda root: user_folder.where(path),
         lambda root, progress: user_folder.check(path, progress),
         version=lambda columns: user_folder.version(path),
     )
-    return StreamKind(partial(folder.folder, path), folder.FolderConfig, folder.PRESET, "your own images", data)
+    return own_images(partial(folder.folder, path), folder.FolderConfig, "your own images", data)
 
 
 def _csv(path: str) -> StreamKind:
@@ -120,7 +130,7 @@ def _csv(path: str) -> StreamKind:
         lambda root, progress: csv_images.check(path, progress),
         version=partial(csv_images.version, path),
     )
-    return StreamKind(partial(listed.csv_file, path), listed.CsvConfig, folder.PRESET, "images in a list", data)
+    return own_images(partial(listed.csv_file, path), listed.CsvConfig, "images in a list", data)
 
 
 def _published(files: published_files.Published, about: str) -> StreamKind:
@@ -142,7 +152,7 @@ def _hub(name: str) -> StreamKind:
         lambda root, progress: hub_images.check(name, progress),
         version=partial(hub_images.version, name),
     )
-    return StreamKind(partial(hub.hub, name), hub.HubConfig, folder.PRESET, "images of the hub", data)
+    return own_images(partial(hub.hub, name), hub.HubConfig, "images of the hub", data)
 
 
 def _waterbirds() -> StreamKind:

@@ -22,6 +22,9 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's customary
 # pooling, of 56 x 56 and 7 x 7 at 224 px.
 PRESET = {"stem": "7x7/2", "lr": 0.1, "memory": 500, "augment": "crop-flip"}
 PRESET_224 = PRESET | {"stem": "7x7/2-pool"}
+NARROW = 16  # channels of a net that a person can wait for on a CPU
+# At 64 px a step of ER costs a core 98 ms with 16 channels and 1,071 ms with 64; fewer pixels could hide a small cue.
+ON_CPU = {"width": NARROW}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest, typed
-from droptop.runs.config import PLACES, Config, absolute, defaults, has, override, resolve
+from droptop.runs.config import PLACES, Config, absolute, defaults, device_of, has, override, resolve
 from droptop.sweeps.study_folder import Cell
 from droptop.system.toml_files import leaves, read_tables, toml_line
 
@@ -53,6 +53,12 @@ def read_study(path: Path) -> list[Config]:
         error.args = (f"{path}: {error}",)
         raise
     return list({config.fingerprint(): config for config in configs}.values())
+
+
+def names_in(path: Path) -> set[str]:
+    """Return the names of all options that a study sets somewhere."""
+    top, grids, also = tables_of(path)
+    return {name for table in (top, *grids, *also) for name in table}
 
 
 def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
@@ -117,7 +123,7 @@ def expanded(grid: Grid) -> tuple[list[Config], set[str]]:
     for values in itertools.product(*varied.values()):
         chosen = dict(zip(varied, values))
         data, method, debias = (str(chosen.pop(name)) for name in NAMES)
-        base = defaults(data, method, debias)
+        base = defaults(data, method, debias, device=device_of(grid))
         known = {name: value for name, value in chosen.items() if has(base, name)}
         used |= known.keys()
         paths = {"root": Path(str(known["root"]))} if "root" in known else {}

@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
@@ -17,12 +17,13 @@ from pathlib import Path
 from droptop import trackers
 from droptop.errors import BadRequest, Diverged
 from droptop.runs.build import build_learner, build_stream
-from droptop.runs.config import Config, defaults
+from droptop.runs.config import Config, defaults, override
 from droptop.runs.flags import record_flags
 from droptop.runs.folder import RunFolder, is_done, seed_folder
+from droptop.runs.on_cpu import lighter, said_of
 from droptop.runs.plan import Plan
 from droptop.runs.requests import FileHash, file_hash, load, record_environment
-from droptop.sweeps.grid import absolute_text, cells_of, folder_name, read_study
+from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
 from droptop.system.files import write_changed, write_json
 from droptop.system.locks import Held, is_locked, locked
@@ -119,6 +120,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
     if is_locked(out, HELD):
         raise held_by(out)
+    given = names_in(source)
+    configs = [as_begun(config, given, out) for config in configs]
     check(configs, out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -127,6 +130,9 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
     with held(out):
         if study_file is not None:
             write_changed(out / "study.toml", absolute_text(study_file).encode())
+        new = (config for config in configs if not (out / "runs" / folder_name(config)).exists())
+        if note := said_of({path: values for config in new for path, values in lighter(config, given).items()}):
+            observer.note(note)
         hashed = cache(file_hash)
         runs = dict(prepare(out, config, observer.note, hashed) for config in configs)
         cells = cells_of(configs)
@@ -139,6 +145,13 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
         for run, config in runs.items():
             summarise(run, config)
         return driver.counts
+
+
+def as_begun(config: Config, given: Iterable[str], out: Path) -> Config:
+    """Return a configuration; where its folder was begun before a CPU had defaults of its own, as it was begun."""
+    on_gpu = {path: default.on_gpu for path, default in lighter(config, given).items()}
+    older = override(config, on_gpu)
+    return older if on_gpu and (out / "runs" / folder_name(older)).exists() else config
 
 
 def check(configs: list[Config], out: Path) -> None:
