@@ -196,7 +196,7 @@ def test_a_file_that_has_changed_is_replaced_by_its_copy_on_trust(made, moved, h
     file.write_text(file.read_text() + "# edited\n")
     done = here("resume", moved, "--seeds", "2")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert f"needs mine.py, which is gone or changed; {moved / 'files/mine-2.py'} is the copy" in done.stderr
+    assert f"needs mine.py, which is not what it began with; {moved / 'files/mine-2.py'} is the copy" in done.stderr
     made.imports()
     assert here("resume", moved, "--seeds", "2", "--trust").returncode == 0
     assert str(moved / "files/mine-2.py") in (ran := made.imports())

@@ -111,8 +111,8 @@ def why_not(run: Path, missing: list[Copy], again: str) -> str:
         ", ".join(map(str, several))
         for several in ([Path(copy.path).name for copy in missing], [copy.place(run) for copy in missing])
     )
-    fate = ("is gone" if one else "are gone") if is_gone else f"{'is' if one else 'are'} gone or changed"
-    needs = f"{run} needs {files}, which {fate}"
+    fate = "gone" if is_gone else "not what it began with" if one else "gone or not what it began with"
+    needs = f"{run} needs {files}, which {'is' if one else 'are'} {fate}"
     for copy in missing:
         if not copy.is_same(copy.place(run)):
             state = "has another SHA-256 than" if copy.place(run).is_file() else "is not there, which was"
