@@ -81,3 +81,16 @@ def test_errors_go_before_accuracies():
         cells = {str(column.header): [*column.cells] for column in compare_table(found, width).columns}.get("none")
         kinds.append("gone" if cells is None else "errors" if " ± " in cells[0] else "means")
     assert list(dict.fromkeys(kinds)) == ["errors", "means", "gone"]
+
+
+@pytest.mark.parametrize("arms", [("none", "droptop"), ("none", "droptop", "robust")])
+def test_the_caption_names_only_columns_that_are_there(arms):
+    found, seen = comparison(arms), set()
+    for width in range(50, 150, 5):
+        table = compare_table(found, width)
+        headers, said = {str(column.header) for column in table.columns}, str(table.caption)
+        assert ("p (Holm)" in said) == ("p (Holm)" in headers)
+        assert ("interval" in said) == ("95% interval" in headers)
+        assert f"corrected for the number of {'test sets' if len(arms) == 2 else 'arms times test sets'}" in said
+        seen.add(("p (Holm)" in headers, "95% interval" in headers))
+    assert seen == {(True, True), (False, True), (False, False)}

@@ -98,6 +98,25 @@ def test_few_seeds_never_get_a_verdict(by, text):
     assert said(one)[1] == "one seed: against test, plain er loses 60.0 points on test-nologo; no verdict below 5 seeds"
 
 
+def test_groups_are_told_of_where_nothing_else_is_seen_and_no_reliance_is_claimed():
+    """The worst group of each seed counts; the name is that of most seeds, here of four of five."""
+    of_arm = summary(WITH)
+    land, water = [90.0, 88.0, 86.0, 84.0, 50.0], [40.0, 42.0, 44.0, 46.0, 70.0]
+    worst, gap = [list(map(each, land, water)) for each in (min, lambda a, b: abs(a - b))]
+    of_arm["tests"]["test"] |= {"worst place": worst, "gap place": gap, "place=land": land, "place=water": water}
+    of_arm["tests"]["test"] |= {"worst rare": [None] * 5, "gap rare": [None] * 5, "rare=a": WITH}  # none large enough
+    found = diagnose("none", of_arm)
+    assert found["groups"] == {"place": {"worst": 44.4, "name": "water", "gap": 39.2}}
+    assert found["finding"] == "no set without the cue"
+    assert said(of_arm)[1] == (
+        "no test set lacks the cue, so nobody can see whether plain er leans on it; at the end, its worst place on "
+        "test is water with 44.4%, 39.2 points below the best"
+    )
+    of_arm["tests"]["test-nologo"] = {"A_avg": lower(60)}
+    assert "groups" not in diagnose("none", of_arm)
+    assert "worst place" not in said(of_arm)[1]
+
+
 def test_without_a_set_that_lacks_the_cue_groups_of_samples_take_its_place():
     of_arm = summary(WITH)
     assert diagnose("none", of_arm)["finding"] == "no set without the cue"

@@ -35,7 +35,7 @@ class Layout(NamedTuple):
     sections: list[list[Row]]
     accuracies: Sequence[str]
     title: str
-    caption: str
+    corrected_for: str  # what p-values are corrected for the number of
 
 
 def compare_table(comparison: dict[str, Any], width: int | None = None) -> Table:
@@ -71,7 +71,7 @@ def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
     gone = left_out | (set(layout.accuracies) if "accuracies" in left_out else set())
     names = [name for name in layout.columns if name not in gone]
     lines = {} if boxed else {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False, "pad_edge": False}
-    table = Table(title=layout.title, caption=layout.caption, **lines)  # type: ignore[arg-type]
+    table = Table(title=layout.title, caption=caption(layout.corrected_for, names), **lines)  # type: ignore[arg-type]
     for name in names:
         header = "" if name in ("figure", "verdict") else name
         table.add_column(header, no_wrap=name not in WORDY, min_width=WORDY.get(name))
@@ -83,6 +83,14 @@ def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
             table.add_row(*cells.values())
         table.add_section()
     return table
+
+
+def caption(corrected_for: str, columns: Sequence[str]) -> str:
+    """Return what is corrected for the number of comparisons, of the columns that a table has."""
+    intervals = ", intervals are not" if "95% interval" in columns else ""
+    if "p (Holm)" in columns:
+        return f"p (Holm) is corrected for the number of {corrected_for}{intervals}; words go by p (Holm)"
+    return f"words are corrected for the number of {corrected_for}{intervals}"
 
 
 def effect_row(figure: str, effect: Effect) -> Row:
@@ -115,7 +123,7 @@ def pair_layout(comparison: dict[str, Any]) -> Layout:
         sections,
         (plain_name, arm),
         f"{heading(*comparison['arms'].values())} ({LEGEND})",
-        "p (Holm) is corrected for the number of test sets, intervals are not; words go by p (Holm)",
+        "test sets",
     )
 
 
@@ -139,5 +147,5 @@ def arms_layout(comparison: dict[str, Any]) -> Layout:
         sections,
         ("A_avg",),
         f"{heading(*comparison['arms'].values())} (percent, mean ± standard error)",
-        "p (Holm) is corrected for the number of arms times test sets, intervals are not; words go by p (Holm)",
+        "arms times test sets",
     )

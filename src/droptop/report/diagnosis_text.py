@@ -54,7 +54,7 @@ def reliance(who: str, diagnosis: Diagnosis) -> str:
             "Raise the learning rate or --iterations first"
         )
     if finding == "no set without the cue":
-        return f"no test set lacks the cue, so nobody can see whether {who} leans on it"
+        return f"no test set lacks the cue, so nobody can see whether {who} leans on it{groups_text(diagnosis)}"
     groups = diagnosis["lost_between"] == "groups"
     against = f"against {'samples that follow it' if groups else cue}"
     places = {test: "on samples that contradict it" if groups else f"on {test}" for test in lost}
@@ -71,6 +71,15 @@ def reliance(who: str, diagnosis: Diagnosis) -> str:
     parts += [f"loses {listed(by_finding['no reliance'])}"] if by_finding["no reliance"] else []
     head = f"{who} relies on the cue" if finding == "relies" else f"whether {who} relies on the cue cannot be told yet"
     return f"{head}: {against}, it {listed(parts)}"
+
+
+def groups_text(diagnosis: Diagnosis) -> str:
+    """Return how unequal groups are, as something seen and no more; empty where there are none."""
+    return "".join(
+        f"; at the end, its worst {column} on {diagnosis['cue']} is {seen['name']} with {seen['worst']:.1f}%, "
+        f"{seen['gap']:.1f} points below the best"
+        for column, seen in diagnosis.get("groups", {}).items()
+    )
 
 
 def points(lost: Loss, finding: str) -> str:

@@ -1,11 +1,10 @@
 """Accuracy by groups of samples in sentences: which group is the worst, and how far it is from the best."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from droptop.report.tables import mean_error
-from droptop.results.metrics import GAP, WORST, columns_of, groups_in
+from droptop.results.metrics import GAP, WORST, columns_of, worst_name
 
 
 def group_lines(arms: Mapping[str, dict[str, Any]]) -> list[str]:
@@ -20,12 +19,6 @@ def group_lines(arms: Mapping[str, dict[str, Any]]) -> list[str]:
 
 def worst_of(arm: str, figures: dict[str, list[float | None]], column: str) -> str:
     """Return an arm's accuracy on its worst group, the name of that group, and the gap to the best, as text."""
-    worst = figures[WORST + column]
-    lowest = Counter(
-        name
-        for name in groups_in(figures, column)
-        for value, least in zip(figures[f"{column}={name}"], worst)
-        if least is not None and value == least
-    )
-    name = f", {lowest.most_common(1)[0][0]}" if lowest else ""  # that of most seeds
-    return f"{mean_error(worst)} ({arm}{name}; gap {mean_error(figures[GAP + column])})"
+    name = worst_name(figures, column)
+    about = arm if name is None else f"{arm}, {name}"
+    return f"{mean_error(figures[WORST + column])} ({about}; gap {mean_error(figures[GAP + column])})"

@@ -8,6 +8,7 @@ Numbers to numbers; `report/sentences.py` puts them into words.
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from droptop.results.metrics import GAP, WORST, columns_of, worst_name
 from droptop.results.statistics import FEWEST, SIGNIFICANT, Effect, estimate, holm, paired_effect, within_possible
 
 LITTLE = 5.0  # points; who loses at most so many does not rely on the shortcut
@@ -37,6 +38,14 @@ class Loss(Effect):
     finding: NotRequired[Finding]
 
 
+class GroupsSeen(TypedDict):
+    """Hold how unequal groups of samples are at the end of the stream, which shows no reliance by itself."""
+
+    worst: float  # the accuracy of the worst group, a mean over seeds
+    name: str  # the group that is the worst in most seeds
+    gap: float  # points between the worst group and the best
+
+
 class Diagnosis(TypedDict):
     """Hold what an arm does; `lost` is by test set, or by group where no test set lacks the cue."""
 
@@ -47,6 +56,7 @@ class Diagnosis(TypedDict):
     accuracy: dict[str, Accuracy]
     lost: dict[str, Loss]
     lost_between: Literal["test sets", "groups"]
+    groups: NotRequired[dict[str, GroupsSeen]]  # by column, where nothing else is seen of what it leans on
 
 
 def diagnose(arm: str, summary: dict[str, Any]) -> Diagnosis:
@@ -66,15 +76,18 @@ def diagnose(arm: str, summary: dict[str, Any]) -> Diagnosis:
     for each, p in zip(lost.values(), holm([each["p"] for each in lost.values()])):
         each["p_holm"] = p
         each["finding"] = finding_of_loss(each)
-    return {
+    finding = overall(accuracy, [each["finding"] for each in lost.values()])
+    groups = groups_seen(tests[cue]) if finding == "no set without the cue" else {}
+    diagnosis: Diagnosis = {
         "arm": arm,
         "seeds": len(summary["seeds"]),
-        "finding": overall(accuracy, [each["finding"] for each in lost.values()]),
+        "finding": finding,
         "cue": cue,
         "accuracy": accuracy,
         "lost": lost,
         "lost_between": "test sets" if by_set or not lost else "groups",
     }
+    return {**diagnosis, "groups": groups} if groups else diagnosis
 
 
 def accuracy_on(test: str, summary: dict[str, Any]) -> Accuracy:
@@ -106,6 +119,16 @@ def loss_of_groups(figures: dict[str, list[float | None]]) -> dict[str, Loss]:
         return {}
     of_groups = loss(figures["follow"], figures["contradict"])
     return {} if of_groups["diff"] is None else {"contradict": of_groups}
+
+
+def groups_seen(figures: dict[str, list[float | None]]) -> dict[str, GroupsSeen]:
+    """Return the worst group and the gap, by column of groups; without columns that have no group large enough."""
+    seen: dict[str, GroupsSeen] = {}
+    for column in columns_of(figures):
+        name, worst, gap = worst_name(figures, column), mean(figures[WORST + column]), mean(figures[GAP + column])
+        if name is not None and worst is not None and gap is not None:
+            seen[column] = {"worst": worst, "name": name, "gap": gap}
+    return seen
 
 
 def finding_of_loss(lost: Loss) -> Finding:

@@ -13,7 +13,8 @@ its shortcut; beside these, a stream may have columns of groups of its own, each
 Where tasks blur, classes are seen before their task: they count in A_i from then on, in a[i][j] only from task j on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import TypedDict
 
@@ -126,6 +127,17 @@ def columns_of(figures: Iterable[str]) -> list[str]:
 def groups_in(figures: Iterable[str], column: str) -> list[str]:
     """Return the groups of a column that there are figures of, by the figures' names."""
     return [figure.removeprefix(f"{column}=") for figure in figures if figure.startswith(f"{column}=")]
+
+
+def worst_name(figures: Mapping[str, list[float | None]], column: str) -> str | None:
+    """Return the group of a column that is the worst in most seeds; None where no group is large enough."""
+    lowest = Counter(
+        name
+        for name in groups_in(figures, column)
+        for value, least in zip(figures[f"{column}={name}"], figures[WORST + column])
+        if least is not None and value == least
+    )
+    return lowest.most_common(1)[0][0] if lowest else None
 
 
 def is_of_group(figure: str) -> bool:
