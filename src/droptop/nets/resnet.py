@@ -25,8 +25,8 @@ class Downsample(nn.Conv2d):
 
     On a CPU, oneDNN (3.12) writes past its memory in the backward pass of a narrow one whose channels are last
     (uxlfoundation/oneDNN issue 6035): processes die. There the pixels are skipped first, which gives the same numbers
-    up to rounding. Maps of less than 32 x 32 cells and 8 channels and more keep its arithmetic, and so the bits of earlier runs:
-    nothing was found wrong with these.
+    up to rounding. Maps of 8 channels and more, and of less than 32 x 32 cells, keep the bits of earlier runs: nothing
+    was found wrong with these.
     """
 
     def forward(self, x: Tensor) -> Tensor:
