@@ -12,7 +12,8 @@ While seeds are still running, `whole_result` and `whole_lines` give what is the
 
     OUT/config.toml          runs again: droptop run --config OUT/config.toml
     OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later;
-                             the flags that make the run again
+                             the flags that make the run again; what files/ has
+    OUT/files/               copies of the user's own Python files (kept_files.py)
     OUT/summary.json         the figures of every seed, once all are done
     OUT/figures/             PNG files
     OUT/seed-K/metrics.jsonl     a line per step; no clock time, so that equal runs have equal files

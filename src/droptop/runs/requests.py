@@ -24,6 +24,7 @@ from droptop.runs.build import build_learner, build_stream, model_sha256, refuse
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
+from droptop.runs.kept_files import keep
 from droptop.runs.plan import Plan
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
@@ -202,8 +203,9 @@ def record_environment(
 ) -> None:
     """Write environment.json, or check the one that is there against what is asked for and this machine.
 
-    Where the run is unfinished and the machine or the versions have changed, add what changed to the file and tell
-    `note`. Raise BadRequest if the options, the weights, the method's file or the images are not those it began with.
+    A new one has copies of the user's own files beside it. Where the run is unfinished and the machine or the versions
+    have changed, add what changed to the file and tell `note`. Raise BadRequest if the options, the weights, the
+    method's file or the images are not those it began with.
     """
     path, options = run / "environment.json", asked.options
     columns = getattr(asked.stream, "columns", Columns())
@@ -212,7 +214,10 @@ def record_environment(
     files = {option: hashed(option, getattr(options, option), columns) for option in hashable if option not in shown}
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
-        write_json(path, now)
+        arms = asked.arms.values() if isinstance(asked, Plan) else [asked]
+        names = (name for arm in arms for of_option in arm.options.user_files().values() for name in of_option)
+        kept = keep(run, names)
+        write_json(path, now | ({"files": kept} if kept else {}))
         return
     try:
         before = json.loads(path.read_text())
@@ -221,7 +226,7 @@ def record_environment(
     for name, value in files.items():
         if value is not None and (began := before.get(name, value)) != value:
             change = f"it is {value}, not {began}" if " " in value else "its SHA-256 is another"
-            raise BadRequest(
+            raise user_files.Changed(
                 f"--{name} {getattr(options, name)} is not what {run} began with: {change}; take a new folder for it"
             )
     if not asked.matches_environment(before):

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from droptop.errors import BadRequest, require
+from droptop.options import BIASED, NO_CUE, RANDOM, REMOVED
 from droptop.results.cue_sets import cue_by_name
 from droptop.rng import generator
-from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
-from droptop.streams.painted import BIASED, RANDOM, REMOVED, MasksReader, Shortcut, with_shortcut
+from droptop.streams.painted import MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
 from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
