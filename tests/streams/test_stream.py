@@ -95,3 +95,10 @@ def test_the_first_test_set_has_the_cue_unless_told():
     assert make_stream("fashion-sticker").cue == {"biased": True, "removed": False, "random": False}
     assert make_stream("fashion-sticker", hold_out=20.0).cue == {"held-out": True}
     assert make_stream("fashion", shortcut="frame").cue == {"biased": True, "removed": False, "random": False}
+
+
+def test_a_set_lacks_the_cue_where_its_name_or_the_user_says_so():
+    samples = Samples(torch.zeros(12, 1, 2, 2, dtype=torch.uint8), torch.arange(12) % 6)
+    tests, config = dict.fromkeys(("night", "no-logo", "seen"), samples), StreamConfig(tasks=1, batch=4)
+    assert Stream("toy", SPEC, samples, tests, config, 0).cue == {"night": True, "no-logo": False}
+    assert Stream("toy", SPEC, samples, tests, config, 0, cue={"seen": False}).cue == {"seen": False}
