@@ -168,9 +168,8 @@ def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[s
 
         check(plan, out)
         plan = with_equal_cost(plan)
-    begin(plan, out)
-    if plan.note:
-        observer.note(plan.note)
+    for note in filter(None, (*begin(plan, out), plan.note)):
+        observer.note(note)
     return carry_on(plan, out, observer)
 
 

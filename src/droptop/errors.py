@@ -93,6 +93,11 @@ def is_text(name: str) -> bool:
     return not any("\udc80" <= letter <= "\udcff" for letter in name)
 
 
+def a_kind(kind: type) -> str:
+    """Return the name of a type with its article: an int, a list."""
+    return f"a{'n' * (kind.__name__[0] in 'aeiouAEIOU')} {kind.__name__}"
+
+
 def meant(name: str, known: Iterable[str], dashes: str = "") -> str:
     """Return "; did you mean NAME?" where a known name is close to this unknown one, else nothing."""
     close = difflib.get_close_matches(name, list(known), 1, 0.6)

@@ -25,6 +25,7 @@ from droptop.runs.config import Config, RunOptions, defaults, override, settings
 from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.plan import Plan
+from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
 from droptop.system.files import write_json
@@ -34,10 +35,10 @@ FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an op
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
-def check(plan: Plan, out: Path) -> None:
-    """Raise BadRequest if a plan cannot start in a folder, which is to be new or empty.
+def check(plan: Plan, out: Path) -> list[str]:
+    """Return what the user should know of a plan; raise BadRequest if it cannot start in a folder.
 
-    Every arm's stream and learner is built once, so that impossible options are refused before anything is written.
+    The folder is to be new or empty. Every arm's stream and learner is built once, so that impossible options are refused before anything is written.
     """
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
@@ -46,22 +47,29 @@ def check(plan: Plan, out: Path) -> None:
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
+    notes = []
     with sharing_reads():
         for arm in plan.arms.values():
             trackers.check(arm.options.log)
             seed = arm.options.first_seed
             try:
-                learner = build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU
+                stream = build_stream(arm, seed)
+                learner = build_learner(arm, stream, seed, device="cpu")  # workers start their GPU
             except (MemoryError, RuntimeError) as error:
                 if "alloc" not in str(error):
                     raise
                 raise BadRequest(f"this machine has not the memory for it: {str(error).splitlines()[0]}") from None
             check_room(learner.memory.capacity, learner.columns(), arm.options.device)
+            notes += left_out_note(stream)
+    return list(dict.fromkeys(notes))
 
 
-def begin(plan: Plan, out: Path) -> None:
-    """Claim a new or empty folder by writing config.toml; raise BadRequest before that if the run cannot start."""
-    check(plan, out)
+def begin(plan: Plan, out: Path) -> list[str]:
+    """Claim a new or empty folder by writing config.toml; return what the user should know.
+
+    Raise BadRequest before that if the run cannot start.
+    """
+    notes = check(plan, out)
     claim = out / "config.toml"
     text = plan.toml().encode()
     unwritable = f"--out takes a folder that can be written; {out}: "
@@ -78,6 +86,7 @@ def begin(plan: Plan, out: Path) -> None:
     except OSError as error:
         claim.unlink()
         raise BadRequest(f"{unwritable}{error.strerror}") from None
+    return notes
 
 
 def load(out: Path) -> Plan:
@@ -210,6 +219,7 @@ def record_environment(
     hashable = [*HASHED, *(["model"] if options.model is not None else [])]
     shown = () if unfinished else options.user_files().keys() & {"data", "model"}  # it would run the user's code
     files = {option: hashed(option, getattr(options, option), columns) for option in hashable if option not in shown}
+    moved = f"if they have moved: {typed('resume', run, '--data', options.data.partition(':')[0] + ':NEW')}"
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
         write_json(path, now)
@@ -218,11 +228,15 @@ def record_environment(
         before = json.loads(path.read_text())
     except ValueError:
         raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
+    if unfinished and before.get("data") and files.get("data", "") is None:
+        raise BadRequest(f"--data {options.data}: the images that {run} began with are no longer there; {moved}")
     for name, value in files.items():
         if value is not None and (began := before.get(name, value)) != value:
             change = f"it is {value}, not {began}" if " " in value else "its SHA-256 is another"
+            hint = f"; {moved}" if name == "data" and not options.user_files().get("data") else ""
             raise BadRequest(
                 f"--{name} {getattr(options, name)} is not what {run} began with: {change}; take a new folder for it"
+                f"{hint}"
             )
     if not asked.matches_environment(before):
         raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")
