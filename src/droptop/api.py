@@ -20,6 +20,7 @@ from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
+from droptop.runs.kept_files import standing_in
 from droptop.runs.moved import with_data
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
@@ -122,7 +123,12 @@ def compare(
 
 
 def resume(
-    out: str | Path, seeds: int | None = None, *, data: Data | None = None, model: Model | None = None
+    out: str | Path,
+    seeds: int | None = None,
+    *,
+    data: Data | None = None,
+    model: Model | None = None,
+    trust: bool = False,
 ) -> RunResult | Comparison:
     """Continue a run or a comparison from where it stopped; on a CPU it ends with the same bytes as without a stop.
 
@@ -131,6 +137,8 @@ def resume(
         seeds: How many seeds it is to have; None for as many as it was begun with.
         data: The stream that it began with, where that was an object; or where its images are now, if they have moved.
         model: The model that it began with, likewise.
+        trust: Whether to execute the copies, in the folder, of Python files of yours that are gone or have changed;
+            read them first.
 
     Returns:
         What `run` or `compare` would have returned.
@@ -140,7 +148,8 @@ def resume(
             with another stream or model.
     """
     out = Path(out)
-    with handed_over(read_request(out).arms[-1].options, data=data, model=model) as names:
+    began = read_request(out).arms[-1].options
+    with standing_in(out, trust, "trust=True"), handed_over(began, data=data, model=model) as names:
         return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))
 
 
@@ -208,7 +217,7 @@ def resumable(out: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, DroptopError, OSError) as error:
         if getattr(error, "resumable", True) and (out / "config.toml").exists():
-            error.add_note(f"{typed('resume', out)} continues")
+            error.add_note(f"{typed('resume', out)} {getattr(error, 'resumed', 'continues')}")
         raise
 
 

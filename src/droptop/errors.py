@@ -13,6 +13,7 @@ class DroptopError(Exception):
     """An error that is reported in one line instead of a traceback."""
 
     resumable = False  # True where the same command may succeed when it is given again
+    resumed = "continues"  # what `droptop resume` then does
 
 
 class BadRequest(DroptopError):
@@ -44,6 +45,12 @@ class WorkerDied(DroptopError):
     """A process that was killed, or that lacked something of the machine, such as memory."""
 
     resumable = True
+
+
+class DiedAtOnce(WorkerDied):
+    """A process that died before it had saved anything of its seed."""
+
+    resumed = "begins the seed again"
 
 
 class DownloadFailed(DroptopError):

@@ -101,7 +101,7 @@ def test_results_are_shown_without_the_file(mine, tmp_path, here):
         save(picture(0), mine.parent / "photo.png")
         done = here(command[0], out, *command[1:])
         assert done.returncode == 2
-        assert f"--method {mine}: there is no such file" in done.stderr
+        assert f"needs {mine.name}, which is gone; {out / 'files' / mine.name} is the copy" in done.stderr
         assert done.stderr.count("\n") == 1
     assert not (out / "droptop/seed-1").exists()
 

@@ -38,8 +38,9 @@ def export(args: list[str], console: Console) -> int:
     from droptop.runs.export import export as write
     from droptop.runs.loading import find_seed, restore
 
-    place = find_seed(options.run, options.arm, options.seed)
-    learner, _, notes = restore(place, weights=options.weights, precision="fp32")
+    with options.standing_in():
+        place = find_seed(options.run, options.arm, options.seed)
+        learner, _, notes = restore(place, weights=options.weights, precision="fp32")
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     run_options = place.config.options

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -14,6 +15,7 @@ from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require
+from droptop.runs.kept_files import standing_in
 from droptop.system.short_names import short_name
 
 if TYPE_CHECKING:
@@ -33,6 +35,12 @@ class LoadedOptions:
     """Seed whose learner is taken; by default the first."""
     weights: str | None = None
     """Frozen weights of a prompt learner, where the run's own file is no longer in its place; by default that file."""
+    trust: bool = False
+    """Execute the copies, in the folder, of Python files of yours that are gone or have changed. Read them first."""
+
+    def standing_in(self) -> AbstractContextManager[None]:
+        """Return a context in which these copies stand in for the files, if they are trusted."""
+        return standing_in(self.run, self.trust, "the same command with --trust")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +83,12 @@ def predict(args: list[str], console: Console) -> int:
     options = arguments.read(
         PredictOptions, args, "droptop predict", "names the most probable classes of images, by the learner of a run"
     )
+    with options.standing_in():
+        return predicted(options, console)
+
+
+def predicted(options: PredictOptions, console: Console) -> int:
+    """Load the learner, and print the classes of image files; return the exit code."""
     from droptop.data.image_files import find_images
     from droptop.nets import allow_tf32
     from droptop.runs.loading import find_seed, restore

@@ -12,9 +12,11 @@ from tyro.conf import Positional, arg
 from droptop import api
 from droptop.cli import arguments, run_flags
 from droptop.cli.outcome import print_outcome
+from droptop.errors import typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
+from droptop.runs.kept_files import standing_in
 from droptop.runs.moved import with_data
 from droptop.runs.requests import finished, load, with_seeds
 
@@ -28,6 +30,8 @@ class ResumeOptions:
     """Number of seeds in all, at least as many as were begun; by default as many as config.toml says."""
     data: str | None = None
     """Where the images are now, such as folder:PATH, if they have moved; by default where config.toml says."""
+    trust: bool = False
+    """Execute the copies, in the folder, of Python files of yours that are gone or have changed. Read them first."""
 
 
 def run(args: list[str], console: Console) -> int:
@@ -45,10 +49,11 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    plan = with_seeds(with_data(load(out), out, options.data), out, options.seeds)
-    done = finished(plan, out)
-    heading = f"{out} is finished: nothing to resume" if done else ""
-    return execute(partial(api.carry_on, plan, out), out, console, heading)
+    with standing_in(out, options.trust, typed("resume", *args, "--trust")):
+        plan = with_seeds(with_data(load(out), out, options.data), out, options.seeds)
+        done = finished(plan, out)
+        heading = f"{out} is finished: nothing to resume" if done else ""
+        return execute(partial(api.carry_on, plan, out), out, console, heading)
 
 
 def begin(command: Command, args: list[str], console: Console) -> int:

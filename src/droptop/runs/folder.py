@@ -12,7 +12,8 @@ While seeds are still running, `whole_result` and `whole_lines` give what is the
 
     OUT/config.toml          runs again: droptop run --config OUT/config.toml
     OUT/environment.json     versions, threads, device, commit; what of it was another when the run went on later;
-                             the flags that make the run again
+                             the flags that make the run again; what files/ has
+    OUT/files/               copies of the user's own Python files (kept_files.py)
     OUT/summary.json         the figures of every seed, once all are done
     OUT/figures/             PNG files
     OUT/seed-K/metrics.jsonl     a line per step; no clock time, so that equal runs have equal files
@@ -29,6 +30,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -242,6 +244,12 @@ def whole_lines(run: Path, seed: int) -> Lines:
         except ValueError:
             break
     return lines
+
+
+def fewest_steps(run: Path, seed: int) -> int | None:
+    """Return the steps of a seed's shortest task, of those that have ended; None where none has."""
+    ends = [0, *(line["step"] for line in whole_lines(run, seed) if "task_end" in line)]
+    return min((after - before for before, after in pairwise(ends)), default=None)
 
 
 def step_count(run: Path, seed: int) -> int:

@@ -5,8 +5,8 @@
     learner.predict(images)                                      # uint8 N, c, h, w -> logits
 
 A run folder can be copied to another machine. `seed-K/spec.json` has what a learner must know of its images; the
-checkpoint and config.toml have the rest. Two things are outside of the folder: the frozen weights of a prompt learner,
-and the files of a user's own method and debiasers.
+checkpoint and config.toml have the rest. The frozen weights of a prompt learner are outside of the folder; of the
+user's own files it has copies, which are executed only on trust (`kept_files.py`).
 """
 
 import re
@@ -23,6 +23,7 @@ from droptop.runs import checkpoint
 from droptop.runs.build import build_learner
 from droptop.runs.config import Config
 from droptop.runs.folder import environments, seed_folder, whole_result
+from droptop.runs.kept_files import standing_in
 from droptop.runs.own_objects import Model, handed_over
 from droptop.runs.requests import load
 from droptop.runs.spec_file import read_spec
@@ -60,6 +61,7 @@ def load_learner(
     device: str = "cpu",
     weights: str | None = None,
     model: Model | None = None,
+    trust: bool = False,
 ) -> Learner:
     """Return the learner of a run, as its newest whole checkpoint has it.
 
@@ -71,6 +73,7 @@ def load_learner(
             switches for TF32 stay as they are.
         weights: A prompt learner's frozen weights, where they have moved since its run.
         model: The model that the run began with, where that was an object.
+        trust: Whether to execute the copies, in the folder, of Python files of yours that are gone or have changed.
 
     Returns:
         The learner, ready to predict or to go on learning.
@@ -79,9 +82,10 @@ def load_learner(
         BadRequest: If the folder has no such learner.
         BadCheckpoint: If none of its checkpoints is whole.
     """
-    place = find_seed(Path(run), arm, seed)
-    with handed_over({"model": place.config.options.model}, model=model):
-        return restore(place, device, weights).learner
+    with standing_in(Path(run), trust, "trust=True"):
+        place = find_seed(Path(run), arm, seed)
+        with handed_over({"model": place.config.options.model}, model=model):
+            return restore(place, device, weights).learner
 
 
 def find_seed(run: Path, arm: str | None = None, seed: int | None = None) -> SeedPlace:

@@ -8,6 +8,8 @@ from droptop.errors import BadRequest
 from droptop.runs import checkpoint
 from droptop.runs.config import Config
 from droptop.runs.folder import read_request, seed_folder
+from droptop.runs.kept_files import kept
+from droptop.runs.kept_files import noted as files_noted
 from droptop.runs.plan import Plan
 from droptop.runs.requests import config_of, file_hash, refuse_at_work
 from droptop.system.files import write_changed, write_json
@@ -41,7 +43,11 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
             for header in checkpoint.newest_first(seed_folder(run, seed) / "checkpoints"):
                 checkpoint.change(header, {"config": arm.fingerprint()})
     for place, before in noted.items():
-        write_json(place / "environment.json", before | {"asked": places[place].fingerprint()})
+        anew = {"asked": places[place].fingerprint()}
+        if copies := kept(place):
+            paths = {plan.options.data.partition(":")[0]: moved.options.data.partition(":")[0]}
+            anew["files"] = files_noted(copy._replace(path=paths.get(copy.path, copy.path)) for copy in copies)
+        write_json(place / "environment.json", before | anew)
     for place, asked in places.items():
         if begun(place):
             toml = asked.toml() if isinstance(asked, Plan) else Plan("run", {"": asked}).toml()

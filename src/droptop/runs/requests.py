@@ -24,6 +24,7 @@ from droptop.runs.build import build_learner, build_stream, model_sha256, refuse
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
+from droptop.runs.kept_files import keep
 from droptop.runs.plan import Plan
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
@@ -211,8 +212,9 @@ def record_environment(
 ) -> None:
     """Write environment.json, or check the one that is there against what is asked for and this machine.
 
-    Where the run is unfinished and the machine or the versions have changed, add what changed to the file and tell
-    `note`. Raise BadRequest if the options, the weights, the method's file or the images are not those it began with.
+    A new one has copies of the user's own files beside it. Where the run is unfinished and the machine or the versions
+    have changed, add what changed to the file and tell `note`. Raise BadRequest if the options, the weights, the
+    method's file or the images are not those it began with.
     """
     path, options = run / "environment.json", asked.options
     columns = getattr(asked.stream, "columns", Columns())
@@ -222,7 +224,10 @@ def record_environment(
     moved = f"if they have moved: {typed('resume', run, '--data', options.data.partition(':')[0] + ':NEW')}"
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
-        write_json(path, now)
+        arms = asked.arms.values() if isinstance(asked, Plan) else [asked]
+        names = (name for arm in arms for of_option in arm.options.user_files().values() for name in of_option)
+        kept = keep(run, names)
+        write_json(path, now | ({"files": kept} if kept else {}))
         return
     try:
         before = json.loads(path.read_text())
@@ -234,7 +239,7 @@ def record_environment(
         if value is not None and (began := before.get(name, value)) != value:
             change = f"it is {value}, not {began}" if " " in value else "its SHA-256 is another"
             hint = f"; {moved}" if name == "data" and not options.user_files().get("data") else ""
-            raise BadRequest(
+            raise user_files.Changed(
                 f"--{name} {getattr(options, name)} is not what {run} began with: {change}; take a new folder for it"
                 f"{hint}"
             )

@@ -11,7 +11,9 @@ FEWEST_STEPS = 5  # of a task, with the batch that is suggested
 def left_out_note(stream: Stream) -> list[str]:
     """Return a line on the task whose whole batches leave out the largest share of its samples; [] for a small one."""
     sizes, batch = [len(rows) for rows in stream.order], stream.config.batch
-    share, left, size = max((stream.left_out(task) / size, stream.left_out(task), size) for task, size in enumerate(sizes))
+    share, left, size = max(
+        (stream.left_out(task) / size, stream.left_out(task), size) for task, size in enumerate(sizes)
+    )
     if share <= WORTH_SAYING:
         return []
     where = "per task" if len(set(sizes)) == 1 else "of a task"

@@ -19,15 +19,7 @@ from droptop.errors import BadRequest, require
 from droptop.rng import generator
 from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
-from droptop.streams.painted import (
-    BIASED,
-    RANDOM,
-    REMOVED,
-    USUAL_CORRELATION,
-    MasksReader,
-    Shortcut,
-    with_shortcut,
-)
+from droptop.streams.painted import BIASED, RANDOM, REMOVED, USUAL_CORRELATION, MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
 from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 

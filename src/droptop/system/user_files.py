@@ -11,13 +11,16 @@
 
 import hashlib
 import importlib.util
+import json
+import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from droptop.errors import BadRequest, DroptopError
@@ -25,9 +28,23 @@ from droptop.system import handed
 from droptop.system.handed import Gone
 
 SUFFIX = ".py"
+INSTEAD = "DROPTOP_USER_FILES"  # in the environment, which processes of seeds inherit: files that stand for others
 T = TypeVar("T")
 _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 _importing: ContextVar[bool] = ContextVar("importing", default=False)
+
+
+class Changed(BadRequest):
+    """A file of the user's own that is not the one that a run began with."""
+
+
+class SourceLoader(SourceFileLoader):
+    """Import what a file says, and not what a cache beside it has compiled, which could be of anything."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the file as it is now."""
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
 
 
 def is_file(name: str) -> bool:
@@ -45,6 +62,26 @@ def hidden() -> Iterator[None]:
         _hidden.reset(token)
 
 
+@contextmanager
+def instead(files: Mapping[str, str]) -> Iterator[None]:
+    """Take other files in place of some, by path, inside this context and in processes that are started in it."""
+    before = os.environ.get(INSTEAD)
+    os.environ[INSTEAD] = json.dumps(dict(files))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[INSTEAD]
+        else:
+            os.environ[INSTEAD] = before
+
+
+def place(name: str) -> Path:
+    """Return the path of the file that a name is of, or of the one that stands in for it."""
+    path = name.partition(":")[0]
+    return Path(json.loads(os.environ.get(INSTEAD, "{}")).get(path, path))
+
+
 def is_own(name: str) -> bool:
     """Return whether a name is that of a user's file, or of an object that was handed over in Python."""
     return is_file(name) or handed.is_object(name)
@@ -56,14 +93,14 @@ def is_there(name: str, option: str) -> bool:
         return False
     if handed.is_object(name):
         return handed.is_handed(option, name)
-    return not is_file(name) or Path(name.partition(":")[0]).is_file()
+    return not is_file(name) or place(name).is_file()
 
 
 def check_there(name: str, option: str) -> None:
     """Raise Gone if a name is that of a file which does not exist, or of an object that this process does not have."""
     if handed.is_object(name):
         handed.find(option, name)
-    elif is_file(name) and not Path(name.partition(":")[0]).is_file():
+    elif is_file(name) and not place(name).is_file():
         raise Gone(f"--{option} {name}: there is no such file")
     elif not is_there(name, option):
         raise Gone(f"--{option} {name} is not run by a command that only looks")
@@ -142,7 +179,7 @@ def sha256(*names: str) -> str | None:
 
     None where all names are built in, or a file is missing.
     """
-    files = [Path(name.partition(":")[0]) for name in names if is_file(name)]
+    files = [place(name) for name in names if is_file(name)]
     if not files or not all(file.is_file() for file in files):
         return None
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
@@ -150,11 +187,12 @@ def sha256(*names: str) -> str | None:
 
 def _module(path: Path, option: str) -> ModuleType:
     """Import the file, once per process; whatever it raises becomes a BadRequest of one line."""
-    name = f"droptop_{option}_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    source = str(place(str(path)))
+    name = f"droptop_{option}_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     if name in sys.modules and not _hidden.get():
         return sys.modules[name]
     check_there(str(path), option)
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, source, loader=SourceLoader(name, source))
     assert spec is not None  # its name ends in .py
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -166,7 +204,7 @@ def _module(path: Path, option: str) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise BadRequest(f"--{option} {path}: {_line(error, str(path))}") from None
+        raise BadRequest(f"--{option} {path}: {_line(error, source)}") from None
     finally:
         _importing.reset(token)
     return module

@@ -53,7 +53,7 @@ def environment_of(runs: list[Path]) -> dict[str, Any]:
     """Return where some runs ran: versions and machine by name; where they differ, all values, separated by commas."""
     recorded = [noted.pop("versions", {}) | noted for run in runs for noted in environments(run)]
     names = dict.fromkeys(
-        name for noted in recorded for name in noted if name not in ("asked", "flags", "flags_hold_for")
+        name for noted in recorded for name in noted if name not in ("asked", "flags", "flags_hold_for", "files")
     )
     by_name = {name: list(dict.fromkeys(noted.get(name) for noted in recorded)) for name in names}
     return {name: values[0] if len(values) == 1 else ", ".join(map(str, values)) for name, values in by_name.items()}
