@@ -95,3 +95,8 @@ def test_the_first_test_set_has_the_cue_unless_told():
     assert make_stream("fashion-sticker").cue == {"biased": True, "removed": False, "random": False}
     assert make_stream("fashion-sticker", hold_out=20.0).cue == {"held-out": True}
     assert make_stream("fashion", shortcut="frame").cue == {"biased": True, "removed": False, "random": False}
+
+
+def test_a_seed_below_0_is_refused():
+    with pytest.raises(BadRequest, match="--seed takes a number from 0, not -1"):
+        make_stream("fashion", seed=-1)

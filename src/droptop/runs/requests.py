@@ -39,7 +39,8 @@ HASHED = ("weights", "method", "debias", "data")  # options that may name files
 def check(plan: Plan, out: Path) -> list[str]:
     """Return what the user should know of a plan; raise BadRequest if it cannot start in a folder.
 
-    The folder is to be new or empty. Every arm's stream and learner is built once, so that impossible options are refused before anything is written.
+    The folder is to be new or empty. Every arm's stream and learner is built once, so that impossible options are
+    refused before anything is written.
     """
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
@@ -221,7 +222,6 @@ def record_environment(
     hashable = [*HASHED, *(["model"] if options.model is not None else [])]
     shown = () if unfinished else options.user_files().keys() & {"data", "model"}  # it would run the user's code
     files = {option: hashed(option, getattr(options, option), columns) for option in hashable if option not in shown}
-    moved = f"if they have moved: {typed('resume', run, '--data', options.data.partition(':')[0] + ':NEW')}"
     now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
     if not path.exists():
         arms = asked.arms.values() if isinstance(asked, Plan) else [asked]
@@ -233,15 +233,11 @@ def record_environment(
         before = json.loads(path.read_text())
     except ValueError:
         raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
-    if unfinished and before.get("data") and files.get("data", "") is None:
-        raise BadRequest(f"--data {options.data}: the images that {run} began with are no longer there; {moved}")
     for name, value in files.items():
         if value is not None and (began := before.get(name, value)) != value:
             change = f"it is {value}, not {began}" if " " in value else "its SHA-256 is another"
-            hint = f"; {moved}" if name == "data" and not options.user_files().get("data") else ""
             raise user_files.Changed(
                 f"--{name} {getattr(options, name)} is not what {run} began with: {change}; take a new folder for it"
-                f"{hint}"
             )
     if not asked.matches_environment(before):
         raise BadRequest(f"{run / 'config.toml'} has changed since {run} began: take a new folder for other options")
