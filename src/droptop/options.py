@@ -19,6 +19,8 @@ from droptop.errors import require
 SECTIONS = ("stream", "net", "learner", "droptop")  # tables of a configuration whose options need no prefix as flags
 UNNAMED = ("options", "members")  # parts of a configuration that are no tables of their own
 NO_DEBIAS = "none"
+NO_CUE = "none"  # of `stream.shortcut`
+BIASED, REMOVED, RANDOM = "biased", "removed", "random"  # test sets with the cue of training, without, at random
 # Options that do not change any result.
 WITHOUT_EFFECT = (
     "seeds",

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -5,6 +8,7 @@ from torch import nn
 
 from droptop import BadRequest
 from droptop.nets import Adapted, NetConfig, build, evaluating, last_map, least_rows, load_weights, untracked
+from droptop.nets.resnet import Downsample
 
 
 @pytest.mark.parametrize(
@@ -20,6 +24,38 @@ def test_map_sizes(stem, first, last):
     assert model(x).shape == (2, 10)
     assert (model.stem(x) >= 0).all()  # the first map is taken after norm and activation
     assert (features.map >= 0).all()
+
+
+NARROW = """
+import torch
+from droptop.nets import NetConfig, build
+
+torch.set_num_threads(1)
+for width, size in ((4, 64), (12, 96)):
+    net = build(NetConfig(width=width), 3, 10, seed=0).to(memory_format=torch.channels_last)
+    for _ in range(4):
+        net(torch.rand(4, 3, size, size).contiguous(memory_format=torch.channels_last)).sum().backward()
+"""
+
+
+def test_a_narrow_net_lives_through_large_images():
+    """Where oneDNN skips the pixels itself, the process dies of a corrupted heap."""
+    assert subprocess.run([sys.executable, "-c", NARROW], capture_output=True, text=True).returncode == 0
+
+
+@pytest.mark.parametrize(("channels", "size"), [(3, 8), (7, 33), (8, 16), (12, 31), (12, 32), (16, 64)])
+def test_a_downsample_is_a_convolution_that_skips_pixels(channels, size):
+    torch.manual_seed(0)
+    layer = Downsample(channels, 2 * channels, 1, 2, bias=False).to(memory_format=torch.channels_last)
+    x = torch.rand(2, channels, size, size).contiguous(memory_format=torch.channels_last).requires_grad_()
+    exact, weight = x.detach().double().requires_grad_(), layer.weight.detach().double().requires_grad_()
+    by_hand = torch.einsum("nchw,oc->nohw", exact[:, :, ::2, ::2], weight[:, :, 0, 0])
+    ours, direction = layer(x), torch.rand(by_hand.shape)
+    torch.testing.assert_close(ours.double(), by_hand, rtol=1e-5, atol=1e-5)
+    (ours * direction).sum().backward()
+    (by_hand * direction).sum().backward()
+    torch.testing.assert_close(x.grad.double(), exact.grad, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(layer.weight.grad.double(), weight.grad, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("stem", ["3x3", "7x7/2-pool"])

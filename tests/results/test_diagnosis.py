@@ -139,6 +139,73 @@ def test_a_stream_says_which_sets_have_the_cue():
     assert diagnose("none", neither)["lost"] == {}
 
 
+def night(tests, **more):
+    """A plain arm on sets of these names, each 20 points harder than the one before it."""
+    of_arm = summary(WITH, **more)
+    of_arm["tests"] = {test: {"A_avg": lower(20 * place)} for place, test in enumerate(tests)}
+    return of_arm
+
+
+def test_a_harder_set_that_nobody_says_lacks_the_cue_is_an_observation():
+    of_arm = night(["test", "night"])
+    found = diagnose("none", of_arm)
+    assert (found["finding"], found["lost"]) == ("no set without the cue", {})
+    assert found["observed"]["night"]["diff"] == pytest.approx(20)
+    of_arm["tests"]["night"]["A_avg"] = lower(20, spread=3)
+    low, high = stats.ttest_rel(lower(0), lower(20, spread=3)).confidence_interval()
+    assert said(of_arm)[1] == (
+        f"against test, plain er loses 20.0 points ({low:.1f} to {high:.1f}) on night; no test set is known to lack "
+        "the cue, so this does not show what it leans on"
+    )
+    of_arm["tests"]["night"]["A_avg"] = lower(-5, spread=3)
+    low, high = stats.ttest_rel(lower(-5, spread=3), lower(0)).confidence_interval()
+    assert f"plain er gains 5.0 points ({low:.1f} to {high:.1f}) on night; no test set" in said(of_arm)[1]
+    few = summary(WITH[:2])
+    few["tests"]["night"] = {"A_avg": lower(20)[:2]}
+    assert "on night; no verdict below 5 seeds; no test set is known" in said(few)[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nologo", "test-nologo", "no-logo", "test_no_ruler", "No-Tag", "without-text", "removed", "random", "nocues"],
+)
+def test_names_say_which_set_lacks_the_cue(name):
+    found = diagnose("none", night(["test", "night", name]))
+    assert (found["finding"], list(found["lost"]), found["cue"]) == ("cannot tell", [name], "test")
+    assert diagnose("none", night([name, "test"]))["cue"] == "test"
+
+
+@pytest.mark.parametrize("name", ["night", "noise", "normal", "north", "novel", "unseen", "dark-random", "test-2"])
+def test_other_names_say_nothing_of_a_cue(name):
+    assert diagnose("none", night(["test", name]))["finding"] == "no set without the cue"
+
+
+def test_a_set_alone_is_not_held_against_itself():
+    assert diagnose("none", night(["random"]))["lost"] == {}
+
+
+@pytest.mark.parametrize(
+    ("guess", "lost", "finding"),
+    [(2.0, 4.0, "no reliance"), (62.0, 4.0, "relies"), (62.0, 0.5, "no reliance"), (82.5, 0.0, "cannot tell")],
+)
+def test_how_little_is_no_reliance_goes_by_what_was_learned(guess, lost, finding):
+    """82% where a guess gives 62%: 20 points were learned, of which 2 may be lost; 4 of 80 are within 5."""
+    of_arm = summary(WITH, lower(lost, spread=0.3), guess)
+    interval = stats.ttest_rel(WITH, lower(lost, spread=0.3)).confidence_interval()
+    assert interval.high < 5
+    assert diagnose("none", of_arm)["lost"]["test-nologo"]["finding"] == finding
+
+
+def test_a_finding_goes_by_the_whole_interval():
+    """What is lost of 4% may be 6 points on paper; that no more than 4 are there to lose proves nothing."""
+    with_cue, without = [8.0, 0.0, 7.0, 1.0, 4.5], [0.0, 6.0, 1.0, 4.0, 3.0]
+    of_arm = summary(with_cue, without, 0.0)
+    assert stats.ttest_rel(with_cue, without).confidence_interval().high > 5
+    found = diagnose("none", of_arm)["lost"]["test-nologo"]
+    assert found["ci95"][1] == pytest.approx(np.mean(with_cue))
+    assert found["finding"] == "cannot tell"
+
+
 def test_a_loss_ends_at_what_is_possible():
     """The set without the cue cannot be below 0%."""
     without = [0.0, 12.0, 1.0]
@@ -150,8 +217,9 @@ def test_a_loss_ends_at_what_is_possible():
 def test_older_results_without_guesses_are_told_of():
     of_arm = summary([26.0] * 5, [25.0] * 5)
     del of_arm["guesses"]
-    assert diagnose("none", of_arm)["finding"] == "no reliance"
+    assert diagnose("none", of_arm)["finding"] == "cannot tell"  # nobody knows how much was learned
     assert "guess" not in said(of_arm)[0]
+    assert "it may lose 1.0 points (the same in every seed) on test-nologo" in said(of_arm)[1]
 
 
 def test_the_first_arm_is_diagnosed_whatever_its_name():

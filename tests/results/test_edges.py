@@ -40,8 +40,11 @@ def test_a_task_of_which_nothing_is_right_has_an_accuracy_of_0():
     assert metrics(after, ((0,), (1,)))["F_last"] == 90
 
 
-def test_equal_differences_have_an_interval_of_one_point():
-    assert paired_effect([1.0, 2.0], [1.5, 2.5]) == {"diff": 0.5, "ci95": [0.5, 0.5], "p": 0.0, "n": 2, "least": 0.0}
+def test_equal_differences_have_no_interval_but_those_of_equal_arms():
+    nothing = {"ci95": None, "p": None, "least": None}
+    assert paired_effect([1.0, 2.0], [1.5, 2.5]) == {"diff": 0.5, "n": 2} | nothing
+    equal = {"diff": 0.0, "ci95": [0.0, 0.0], "p": 1.0, "n": 2, "least": None}
+    assert paired_effect([1.0, 2.0], [1.0, 2.0]) == equal
 
 
 def test_verdicts_at_their_limits():

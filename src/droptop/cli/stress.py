@@ -9,9 +9,9 @@ from droptop.cli import help, run_flags
 from droptop.cli.sweep import exit_code, run_cells
 from droptop.data.image_cache import sharing_reads
 from droptop.errors import BadRequest, meant, typed
-from droptop.options import NO_DEBIAS
+from droptop.options import BIASED, NO_DEBIAS, RANDOM, REMOVED
 from droptop.report import file_progress as bars
-from droptop.report.stress import answer, stress_table
+from droptop.report.stress import answer, stress_tables
 from droptop.results.stress import CUE, stressed
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config, override
@@ -121,7 +121,8 @@ def as_toml(plan: Plan, cues: list[str]) -> str:
 def show(out: Path, console: Console) -> None:
     """Print the table and the answer of a study of cues, and draw its heat map."""
     cells = set(requested_cells(out))
-    rows = stressed(value for value in StudyFolder(out).values() if (value["run"], value["seed"]) in cells)
+    values = [value for value in StudyFolder(out).values() if (value["run"], value["seed"]) in cells]
+    rows = stressed(values)
     if not rows:
         raise BadRequest(f"{out} has no cell with a cue that is done")
     import matplotlib.pyplot as plt
@@ -129,8 +130,12 @@ def show(out: Path, console: Console) -> None:
     from droptop.figures.heat_map import heat_map
     from droptop.figures.style import STYLE, save
 
-    console.print(stress_table(rows))
+    for table in stress_tables(rows, console.width):
+        console.print(table)
     console.print(" ".join(answer(rows)), highlight=False, markup=False)
+    if further := sorted({value["test"] for value in values} - {BIASED, REMOVED, RANDOM}):
+        told = f"also measured, without painted cues: {', '.join(further)}; {typed('results', out)} shows them"
+        console.print(told, highlight=False, markup=False, soft_wrap=True)
     title = f"{short_name(rows[0].method)} on {short_name(rows[0].data)}"
     with plt.rc_context(STYLE):
         save(heat_map(rows, title), out, "stress")

@@ -43,11 +43,15 @@ def compare_table(comparison: dict[str, Any], width: int | None = None) -> Table
 
     It has the columns that `width` has room for; by default all of them.
     """
-    layout = (pair_layout if len(comparison["effects"]) == 1 else arms_layout)(comparison)
+    return fitted((pair_layout if len(comparison["effects"]) == 1 else arms_layout)(comparison), width)
+
+
+def fitted(layout: Layout, width: int | None, most_spared: Sequence[set[str]] = SPARED) -> Table:
+    """Return a table with the columns that `width` has room for, all by default; what is spared goes in its order."""
     if width is None:
         return drawn(layout, set())
     left_out = set[str]()
-    for spared in (set[str](), *SPARED):
+    for spared in (set[str](), *most_spared):
         left_out |= spared
         for boxed in (True, False):
             table = drawn(layout, left_out, boxed)

@@ -54,7 +54,8 @@ def reliance(who: str, diagnosis: Diagnosis) -> str:
             "Raise the learning rate or --iterations first"
         )
     if finding == "no set without the cue":
-        return f"no test set lacks the cue, so nobody can see whether {who} leans on it{groups_text(diagnosis)}"
+        unseen = f"no test set lacks the cue, so nobody can see whether {who} leans on it"
+        return f"{observed_text(who, diagnosis) or unseen}{groups_text(diagnosis)}"
     groups = diagnosis["lost_between"] == "groups"
     against = f"against {'samples that follow it' if groups else cue}"
     places = {test: "on samples that contradict it" if groups else f"on {test}" for test in lost}
@@ -73,6 +74,23 @@ def reliance(who: str, diagnosis: Diagnosis) -> str:
     return f"{head}: {against}, it {listed(parts)}"
 
 
+def observed_text(who: str, diagnosis: Diagnosis) -> str:
+    """Return what is lost on test sets of which nobody says that they lack the cue; empty where there are none."""
+    said = []
+    for test, each in diagnosis.get("observed", {}).items():
+        if (diff := each["diff"]) is not None:
+            low, high = sorted(edge if diff >= 0 else -edge for edge in each["ci95"] or (0, 0))
+            interval = f" ({low:z.1f} to {high:z.1f})" if each["ci95"] else ""
+            said.append(f"{'loses' if diff >= 0 else 'gains'} {abs(diff):.1f} points{interval} on {test}")
+    if not said:
+        return ""
+    few = "" if diagnosis["seeds"] >= FEWEST else f"; no verdict below {FEWEST} seeds"
+    return (
+        f"against {diagnosis['cue']}, {who} {listed(said)}{few}; no test set is known to lack the cue, so this "
+        "does not show what it leans on"
+    )
+
+
 def groups_text(diagnosis: Diagnosis) -> str:
     """Return how unequal groups are, as something seen and no more; empty where there are none."""
     return "".join(
@@ -85,7 +103,8 @@ def groups_text(diagnosis: Diagnosis) -> str:
 def points(lost: Loss, finding: str) -> str:
     """Return how many points are lost, with the interval, as the finding calls for."""
     assert lost["diff"] is not None
-    assert lost["ci95"] is not None
+    if lost["ci95"] is None:
+        return f"{lost['diff']:.1f} points (the same in every seed)"
     low, high = lost["ci95"]
     if finding == "no reliance":
         return f"at most {max(high, 0):.1f} points"

@@ -155,14 +155,20 @@ def answer(comparison: dict[str, Any]) -> list[str]:
 def power(comparison: dict[str, Any]) -> list[str]:
     """Return which effects so many seeds would have seen, as a sentence; [] where nobody can know."""
     effects = [tests["A_avg"] for arm in comparison["effects"].values() for tests in arm.values()]
-    least = [effect["least"] for effect in effects if effect["least"] is not None]
-    if not least:
+    which = points_seen(effects, "the test set" if one_effect(comparison) else "test set and arm")
+    if which is None:
         return []
     seeds = counted(max(effect["n"] for effect in effects), "seed")
-    low, high = f"{min(least):.1f}", f"{max(least):.1f}"
-    by = "the test set" if one_effect(comparison) else "test set and arm"
-    which = f"{low} points" if low == high else f"{low} to {high} points, depending on {by}"
     return [f"the smallest effect that {seeds} would have seen ({POWER:.0%} power, p < {SIGNIFICANT}): {which}"]
+
+
+def points_seen(effects: Sequence[Effect], by: str) -> str | None:
+    """Return how large an effect had to be to be seen, in words, which may depend on something; None where unknown."""
+    least = [effect["least"] for effect in effects if effect["least"] is not None]
+    if not least:
+        return None
+    low, high = f"{min(least):.1f}", f"{max(least):.1f}"
+    return f"{low} points" if low == high else f"{low} to {high} points, depending on {by}"
 
 
 def on_test_set(arm: str, test: str, effect: Effect, corrected: str) -> str:

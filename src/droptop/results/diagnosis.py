@@ -6,17 +6,21 @@
 Numbers to numbers; `report/sentences.py` puts them into words.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
+from droptop.results.cue_sets import cue_of, sets_without_cue
 from droptop.results.metrics import GAP, WORST, columns_of, worst_name
-from droptop.results.statistics import FEWEST, SIGNIFICANT, Effect, estimate, holm, paired_effect, within_possible
+from droptop.results.statistics import FEWEST, SIGNIFICANT, Effect, estimate, holm, paired_effect
 
-LITTLE = 5.0  # points; who loses at most so many does not rely on the shortcut
+LITTLE = (
+    5.0  # points; who loses at most so many, and at most a SHARE of what was learned, does not rely on the shortcut
+)
+SHARE = 0.1  # of the accuracy with the cue, above that of the better guess
 BARELY = 0.1  # of the way from a blind guess to 100%; who came no further has barely learned
 
 Finding = Literal[
     "barely learned",  # nothing else can be told of it
-    "no set without the cue",  # nobody can see what it leans on
+    "no set without the cue",  # none that is known to lack it: nobody can see what it leans on
     "too few seeds",
     "relies",
     "no reliance",
@@ -56,6 +60,7 @@ class Diagnosis(TypedDict):
     accuracy: dict[str, Accuracy]
     lost: dict[str, Loss]
     lost_between: Literal["test sets", "groups"]
+    observed: NotRequired[dict[str, Loss]]  # beside `cue`, on sets of which nobody says whether they have the cue
     groups: NotRequired[dict[str, GroupsSeen]]  # by column, where nothing else is seen of what it leans on
 
 
@@ -63,31 +68,36 @@ def diagnose(arm: str, summary: dict[str, Any]) -> Diagnosis:
     """Return what an arm does, from its summary.
 
     `cue` in a summary says which test sets have the cue as the training images have it (True) and which lack it
-    (False); where it does not, the first set has it and the others lack it. Where no test set lacks it, the groups of
-    samples that follow and contradict the cue take their place.
+    (False); where it does not, their names do. Where no test set is known to lack it, the groups of samples that follow
+    and contradict the cue take their place; without these, what is lost on other test sets is an observation.
     """
     tests = summary["tests"]
-    has = {test: has for test, has in summary.get("cue", {}).items() if test in tests}
-    has = has or {test: place == 0 for place, test in enumerate(tests)}
-    cue = next((test for test, with_it in has.items() if with_it), next(iter(tests)))
+    cue = next((test for test, with_it in cue_of(summary).items() if with_it), next(iter(tests)))
     accuracy = {test: accuracy_on(test, summary) for test in tests}
-    by_set = {test: loss(tests[cue]["A_avg"], tests[test]["A_avg"]) for test, with_it in has.items() if not with_it}
+    by_set = {test: loss(tests[cue]["A_avg"], tests[test]["A_avg"]) for test in sets_without_cue(summary)}
     lost = by_set or loss_of_groups(tests[cue])
     for each, p in zip(lost.values(), holm([each["p"] for each in lost.values()])):
         each["p_holm"] = p
-        each["finding"] = finding_of_loss(each)
+        each["finding"] = finding_of_loss(each, margin(accuracy[cue]))
     finding = overall(accuracy, [each["finding"] for each in lost.values()])
-    groups = groups_seen(tests[cue]) if finding == "no set without the cue" else {}
+    unseen = finding == "no set without the cue"
+    others = [test for test in tests if test != cue and unseen]
+    observed = {test: loss(tests[cue]["A_avg"], tests[test]["A_avg"]) for test in others}
+    groups = groups_seen(tests[cue]) if unseen else {}
     diagnosis: Diagnosis = {
         "arm": arm,
         "seeds": len(summary["seeds"]),
         "finding": finding,
         "cue": cue,
         "accuracy": accuracy,
-        "lost": lost,
+        "lost": {test: possible(each, tests[cue]["A_avg"]) for test, each in lost.items()},
         "lost_between": "test sets" if by_set or not lost else "groups",
     }
-    return {**diagnosis, "groups": groups} if groups else diagnosis
+    if observed:
+        diagnosis["observed"] = {test: possible(each, tests[cue]["A_avg"]) for test, each in observed.items()}
+    if groups:
+        diagnosis["groups"] = groups
+    return diagnosis
 
 
 def accuracy_on(test: str, summary: dict[str, Any]) -> Accuracy:
@@ -106,11 +116,17 @@ def mean(values: list[float | None]) -> float | None:
 
 
 def loss(with_cue: list[float | None], without: list[float | None]) -> Loss:
-    """Return how many points are lost without the cue, with an interval that ends at what is possible."""
-    gained = within_possible(paired_effect(with_cue, without), with_cue, "A_avg")  # without minus with
-    diff, interval = gained["diff"], gained["ci95"]
-    turned = {"diff": None if diff is None else -diff, "ci95": interval and [-interval[1], -interval[0]]}
-    return {**gained, **turned}  # type: ignore[typeddict-item]
+    """Return how many points are lost without the cue."""
+    return cast(Loss, paired_effect(without, with_cue))  # with minus without
+
+
+def possible(lost: Loss, with_cue: list[float | None]) -> Loss:
+    """Return a loss to show: its interval ends where no accuracy or all of it would be left."""
+    mean_with, interval = mean(with_cue), lost["ci95"]
+    if mean_with is None or interval is None:
+        return lost
+    low, high = max(interval[0], mean_with - 100.0), min(interval[1], mean_with)
+    return {**lost, "ci95": [low, high]} if low <= high else lost
 
 
 def loss_of_groups(figures: dict[str, list[float | None]]) -> dict[str, Loss]:
@@ -131,12 +147,26 @@ def groups_seen(figures: dict[str, list[float | None]]) -> dict[str, GroupsSeen]
     return seen
 
 
-def finding_of_loss(lost: Loss) -> Finding:
-    """Return what a loss shows: reliance, none of more than LITTLE points, or neither."""
+def better_guess(accuracy: Accuracy) -> float | None:
+    """Return the accuracy of the better guess; None where older results do not have it."""
+    chance, constant = accuracy["chance"], accuracy["constant"]
+    return None if chance is None or constant is None else max(chance, constant)
+
+
+def margin(with_cue: Accuracy) -> float | None:
+    """Return how many points may be lost without reliance, from the accuracy with the cue; None where nobody knows."""
+    reached, guess = with_cue["A_avg"], better_guess(with_cue)
+    return None if reached is None or guess is None else min(LITTLE, SHARE * (reached - guess))
+
+
+def finding_of_loss(lost: Loss, margin: float | None) -> Finding:
+    """Return what a loss shows, by its whole interval: reliance, none of more points than the margin, or neither."""
     interval, p, diff = lost["ci95"], lost.get("p_holm"), lost["diff"]
-    if lost["n"] < FEWEST or interval is None or p is None or diff is None:
+    if lost["n"] < FEWEST or diff is None:
         return "too few seeds"
-    if interval[1] <= LITTLE:
+    if interval is None or p is None:
+        return "cannot tell"
+    if margin is not None and margin > 0 and interval[1] <= margin:
         return "no reliance"
     return "relies" if p < SIGNIFICANT and diff > 0 else "cannot tell"
 
@@ -153,10 +183,9 @@ def overall(accuracy: dict[str, Accuracy], findings: list[Finding]) -> Finding:
 
 def learned(accuracy: Accuracy) -> bool | None:
     """Return whether an accuracy is more than BARELY above that of the better guess; None where that is unknown."""
-    reached, chance, constant = accuracy["A_avg"], accuracy["chance"], accuracy["constant"]
-    if reached is None or chance is None or constant is None:
+    reached, guess = accuracy["A_avg"], better_guess(accuracy)
+    if reached is None or guess is None:
         return None
-    guess = max(chance, constant)
     return reached - guess > BARELY * (100 - guess)
 
 

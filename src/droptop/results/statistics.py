@@ -10,10 +10,12 @@ from scipy.special import nctdtrinc, stdtr, stdtrit  # Student's t; scipy.stats 
 from droptop.results.metrics import GAP
 
 SIGNIFICANT = 0.05
+ROUNDING = 1e-9  # of the largest value; differences that are spread by less are the same
 POWER = 0.8  # the chance to see the smallest effect that is said to be seen
 FEWEST = 5  # seeds that a verdict takes; fewer give a direction
 LOWER_IS_BETTER = {"F_last"}
 EQUAL = "equal-"  # begins the name of a plain arm that costs as much as the arm whose name follows
+SAME = "the same in every seed: cannot tell"  # the verdict on differences without a spread
 CURVES = {"A", "matrix"}  # what a summary holds besides one number per seed
 
 
@@ -40,7 +42,10 @@ def estimate(values: Iterable[float | None]) -> Estimate:
 
 
 class Effect(TypedDict):
-    """Hold an arm minus the plain one, with interval and p-value of a paired t-test; None of too few values."""
+    """Hold an arm minus the plain one, with interval and p-value of a paired t-test.
+
+    None of too few values, and of differences that are all the same, but for arms that are equal: p is 1.0 then.
+    """
 
     diff: float | None
     ci95: list[float] | None
@@ -56,8 +61,11 @@ def paired_effect(plain: list[float | None], debiased: list[float | None]) -> Ef
     mean, error, n = estimate(b - a for a, b in pairs)
     if mean is None or error is None:
         return {"diff": mean, "ci95": None, "p": None, "n": n, "least": None}
-    if error == 0:  # all seeds have the same difference: there is no spread to test against
-        return {"diff": mean, "ci95": [mean, mean], "p": 1.0 if mean == 0 else 0.0, "n": n, "least": 0.0}
+    rounding = ROUNDING * max(abs(value) for pair in pairs for value in pair)
+    if max(abs(b - a) for a, b in pairs) <= rounding:  # the arms are equal
+        return {"diff": mean, "ci95": [mean, mean], "p": 1.0, "n": n, "least": None}
+    if error * n**0.5 <= rounding:  # all seeds have the same difference: there is no spread to test against
+        return {"diff": mean, "ci95": None, "p": None, "n": n, "least": None}
     margin = float(stdtrit(n - 1, 0.975)) * error
     p = float(2 * stdtr(n - 1, -abs(mean) / error))
     return {"diff": mean, "ci95": [mean - margin, mean + margin], "p": p, "n": n, "least": least_effect(n) * error}
@@ -135,11 +143,13 @@ def verdict(figure: str, effect: Effect) -> str:
     diff, p, n = effect["diff"], effect["p"], effect["n"]
     if diff is None:
         return "not measured"
-    if p is None:
+    if n == 1:
         return "one seed: cannot tell"
     word = "better" if (diff < 0) == (figure in LOWER_IS_BETTER or figure.startswith(GAP)) else "worse"
     if n < FEWEST:
-        return f"points to {word}" if p < 2 * stdtr(n - 1, -1) - 1e-9 else "no clear direction"
+        return f"points to {word}" if p is None or p < 2 * stdtr(n - 1, -1) - 1e-9 else "no clear direction"
+    if p is None:
+        return SAME
     corrected = effect.get("p_holm", p)
     return word if corrected is not None and corrected < SIGNIFICANT else "no significant difference"
 

@@ -8,12 +8,10 @@ loses on `biased`. All differences are paired by seed.
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from droptop.options import NO_DEBIAS
-from droptop.results.statistics import Effect, Estimate, estimate, holm, paired_effect
+from droptop.options import BIASED, NO_CUE, NO_DEBIAS, RANDOM
+from droptop.results.statistics import Effect, Estimate, estimate, holm, paired_effect, within_possible
 
 CUE = "stream.shortcut"
-NO_CUE = "none"
-BIASED, RANDOM = "biased", "random"
 FIGURE = "A_avg"
 Numbers = dict[int, float]  # by seed
 
@@ -35,8 +33,8 @@ class Stressed(NamedTuple):
 def stressed(values: Iterable[dict[str, Any]]) -> list[Stressed]:
     """Return a row per stream, method, cue and arm, of a study's figures; none where no cue was painted.
 
-    The cue that costs the plain learner most comes first, and its plain arm. p_holm of each kind of difference is
-    corrected for all of that kind.
+    The cue that costs the plain learner most comes first, and its plain arm. p_holm is corrected by families: what
+    cues cost the plain arm, what they cost debiased arms, what is given back, and what changes on `biased`.
     """
     measured: dict[tuple[str, str, str, str], dict[str, dict[int, list[float]]]] = {}
     for value in values:
@@ -46,7 +44,8 @@ def stressed(values: Iterable[dict[str, Any]]) -> list[Stressed]:
             measured.setdefault(key, {BIASED: {}, RANDOM: {}})[test].setdefault(value["seed"], []).append(number)
     means = {key: {test: mean_by_seed(numbers) for test, numbers in sets.items()} for key, sets in measured.items()}
     rows = [row_of(key, sets, means.get((*key[:3], NO_DEBIAS))) for key, sets in means.items()]
-    for effects in ([row.cost for row in rows], gains(rows, "given_back"), gains(rows, "on_biased")):
+    costs = {plain: [row.cost for row in rows if (row.debias == NO_DEBIAS) == plain] for plain in (True, False)}
+    for effects in (*costs.values(), gains(rows, "given_back"), gains(rows, "on_biased")):
         for effect, corrected in zip(effects, holm([effect["p"] for effect in effects])):
             effect["p_holm"] = corrected
     plain = {row[:3]: row.cost["diff"] or 0.0 for row in rows if row.debias == NO_DEBIAS}
@@ -74,9 +73,10 @@ def row_of(key: tuple[str, str, str, str], sets: dict[str, Numbers], plain: dict
 
 
 def difference(before: Numbers, after: Numbers) -> Effect:
-    """Return what is added from one to the other, over the seeds that both have."""
+    """Return what is added from one to the other, over the seeds that both have; its interval ends at 0% and 100%."""
     seeds = sorted(before.keys() & after.keys())
-    return paired_effect([before[seed] for seed in seeds], [after[seed] for seed in seeds])
+    plain: list[float | None] = [before[seed] for seed in seeds]
+    return within_possible(paired_effect(plain, [after[seed] for seed in seeds]), plain, FIGURE)
 
 
 def gains(rows: Sequence[Stressed], kind: str) -> list[Effect]:

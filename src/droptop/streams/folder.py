@@ -13,6 +13,7 @@ from droptop.data.folder import image_sets, mask_sets, read_user_tree
 from droptop.data.image_cache import ImageSet, Room, load_images, read_once
 from droptop.data.variants import BACKGROUND_TELLS, VARIANTS
 from droptop.errors import require
+from droptop.results.cue_sets import cue_by_name
 from droptop.streams.painted import Masks
 from droptop.streams.stream import Stream, StreamConfig
 from droptop.types import Source, Spec
@@ -60,7 +61,7 @@ def folder(path: str, config: FolderConfig, seed: int, limit: int | None = None,
     """Return the stream of a folder's images."""
     key = (path, config.image_size, config.in_memory_mb, config.hold_out > 0)
     spec, images, tests = read_once(key, lambda: sources(path, config))
-    cue = BACKGROUND_TELLS | {test: place == 0 for place, test in enumerate(tests) if test not in VARIANTS}
+    cue = BACKGROUND_TELLS | cue_by_name(test for test in tests if test not in VARIANTS)
     known = {test: has for test, has in cue.items() if test in tests}
 
     def masks() -> Masks | None:

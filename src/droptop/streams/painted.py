@@ -10,14 +10,14 @@ from torch import Tensor
 from droptop import array_checks
 from droptop.errors import BadBatch, BadRequest, meant, require
 from droptop.groups import Groups
+from droptop.options import BIASED, NO_CUE, RANDOM, REMOVED
 from droptop.rng import derive
-from droptop.streams.cues import CUES, DRAWS, NO_CUE
+from droptop.streams.cues import CUES, DRAWS
 from droptop.streams.cues.appearance import Tables
 from droptop.streams.cues.draws import content_numbers, cues_of, draws
 from droptop.types import Samples, Source, Spec, Subset, groups_of, read
 
 USUAL_CORRELATION = 0.95
-BIASED, REMOVED, RANDOM = "biased", "removed", "random"  # test sets with the cue of training, without, at random
 
 
 class Shortcut(NamedTuple):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from droptop.errors import require
-from droptop.streams.cues import NO_CUE, background, sticker
+from droptop.options import NO_CUE
+from droptop.streams.cues import background, sticker
 from droptop.streams.cues.appearance import COLOURS, appearances, blend, colours_at
 from droptop.streams.stream import StreamConfig
 

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from droptop.errors import BadRequest, require
+from droptop.options import BIASED, NO_CUE, RANDOM, REMOVED
+from droptop.results.cue_sets import cue_by_name
 from droptop.rng import generator
-from droptop.streams.cues import NO_CUE
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
-from droptop.streams.painted import BIASED, RANDOM, REMOVED, USUAL_CORRELATION, MasksReader, Shortcut, with_shortcut
+from droptop.streams.painted import USUAL_CORRELATION, MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
 from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
@@ -100,7 +101,8 @@ class Stream:
         limit: At most so many samples per task; None for all.
         masks: What gives the foregrounds of the training images and of the first test set; None where nobody knows.
         cue: Which test sets have the suspected shortcut as the training images have it (True), and which lack it
-            (False); by default the first one has it, and all others lack it.
+            (False); by default those lack it whose name begins with no-, without, removed or random, and the first of
+            the others has it.
 
     Raises:
         BadRequest: Images or labels do not fit the spec, a task has no full batch, a test set has no sample of a task,
@@ -138,7 +140,7 @@ class Stream:
             cue = {test: test == BIASED for test in (BIASED, REMOVED, RANDOM) if test in tests}
         self.name, self.spec, self.train, self.tests = name, spec, train, tests
         self.config, self.seed, self.limit = config, seed, limit
-        self.cue = {test: place == 0 for place, test in enumerate(tests)} if cue is None else dict(cue)
+        self.cue = cue_by_name(tests) if cue is None else dict(cue)
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:

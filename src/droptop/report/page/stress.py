@@ -41,8 +41,9 @@ def section_of(rows: Sequence[Stressed]) -> Section:
     return Section(
         "answer",
         "What a cue costs, and what debiasing gives back",
-        f"Points of {FIGURE}, paired by seed; verdicts after Holm's correction for all differences of one kind. A cue "
-        "costs what accuracy owes to it: where it is as in training (biased) minus where it says nothing (random).",
+        f"Points of {FIGURE}, paired by seed; verdicts after Holm's correction for the number of cues (of debiased "
+        "arms, times arms). A cue costs what accuracy owes to it: where it is as in training (biased) minus "
+        "where it says nothing (random).",
         COLUMNS,
         cells,
         shown,

@@ -35,4 +35,3 @@ CUES = {
     "background": Cue(background.prepare, background.paint, 1.0, masked=True),
     "frequency": Cue(frequency.prepare, frequency.paint, 0.2, coloured=False),
 }
-NO_CUE = "none"
