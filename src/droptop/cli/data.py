@@ -61,21 +61,21 @@ class CheckOptions(ListOptions):
 
     name: Name
     image_column: str | None = None
-    """Column of the images in csv:FILE or hf:OWNER/NAME; by default as in a run, and so are the others."""
+    """Column of the images in csv:FILE or hf:OWNER/NAME; by default as in a run."""
     label_column: str | None = None
-    """Column of the labels."""
+    """Column of the labels; by default as in a run."""
     split_column: str | None = None
-    """Column that says which rows of csv:FILE are for training and which for testing."""
+    """Column that says which rows of csv:FILE are for training and which for testing; by default as in a run."""
     train_split: str | None = None
-    """Split to train on."""
+    """Split to train on; by default as in a run."""
     test_splits: str | None = None
-    """Splits to test on, separated by commas."""
+    """Splits to test on, separated by commas; by default as in a run."""
     group_columns: str | None = None
-    """Columns of groups, separated by commas."""
+    """Columns of groups, separated by commas; by default as in a run."""
     image_folder: str | None = None
-    """Folder that the paths in csv:FILE are relative to."""
+    """Folder that the paths in csv:FILE are relative to; by default as in a run."""
     revision: str | None = None
-    """Commit, branch or tag of hf:OWNER/NAME."""
+    """Commit, branch or tag of hf:OWNER/NAME; by default as in a run."""
 
     @property
     def of_table(self) -> dict[str, Any]:
