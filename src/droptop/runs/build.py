@@ -42,7 +42,7 @@ def made_of(given: Any, name: str, seed: int) -> nn.Module:
     with seeded(seed, "init"):
         model = given if isinstance(given, nn.Module) else user_files.call(given, name, "model")
     if not isinstance(model, nn.Module):
-        raise BadRequest(f"--model {name} gives a {type(model).__name__}, not a torch.nn.Module")
+        raise BadRequest(f"--model {name} gives a value of type {type(model).__name__}, not a torch.nn.Module")
     return model
 
 

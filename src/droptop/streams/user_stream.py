@@ -41,7 +41,7 @@ class Maker:
         given = self.given
         made = read_once((given, seed), lambda: user_files.call(given, self.name, "data", seed))
         if not isinstance(made, Stream):
-            raise BadRequest(f"--data {self.name} gives a {type(made).__name__}, not a droptop.Stream")
+            raise BadRequest(f"--data {self.name} gives a value of type {type(made).__name__}, not a droptop.Stream")
         return made
 
 
