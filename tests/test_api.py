@@ -75,10 +75,27 @@ def test_a_seed_whose_process_is_killed_is_named_with_what_continues(tmp_path):
     with pytest.raises(droptop.DroptopError) as raised:
         droptop.run("fashion", str(tmp_path / "deadly.py"), None, out=tmp_path / "out", limit=32, width=4, seeds=1)
     assert str(raised.value) == (
-        f"none seed 0: its process died (exit code -{int(signal.SIGKILL)}); it was killed, as happens where memory "
-        "runs out"
+        f"none seed 0: its process died in its first step (signal {int(signal.SIGKILL)}); it was killed, as happens "
+        "where memory runs out"
     )
-    assert raised.value.__notes__ == [f"`droptop resume {tmp_path / 'out'}` continues"]
+    assert raised.value.__notes__ == [f"`droptop resume {tmp_path / 'out'}` begins the seed again"]
+
+
+def test_a_process_that_dies_later_is_not_said_to_have_died_in_its_first_step(tmp_path):
+    """In its third step: only with checkpoints is there something to continue from."""
+    (tmp_path / "later.py").write_text(
+        "import os, signal\nfrom droptop.methods import ER\n\n\nclass Later(ER):\n"
+        "    def enter(self, task):\n        if self.clock['step'] == 2:\n"
+        "            os.kill(os.getpid(), signal.SIGABRT)\n"
+        "        super().enter(task)\n"
+    )
+    short = {"limit": 32, "width": 4, "seeds": 1}
+    for seconds, then in ((0, "continues"), (1000, "begins the seed again")):
+        out = tmp_path / str(seconds)
+        with pytest.raises(droptop.DroptopError) as raised:
+            droptop.run("fashion", str(tmp_path / "later.py"), None, out=out, **short | {"checkpoint_seconds": seconds})
+        assert str(raised.value) == f"none seed 0: its process died (signal {int(signal.SIGABRT)})"
+        assert raised.value.__notes__ == [f"`droptop resume {out}` {then}"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +106,7 @@ def test_a_seed_whose_process_is_killed_is_named_with_what_continues(tmp_path):
             "debias takes a name, such as droptop, not a DropTopConfig; settings are options",
         ),
         ({"method": ER}, "method takes a name, such as er, not the class ER"),
-        ({"debias": ["droptop", 3]}, "debias takes a name, such as droptop, not a (int|list)"),
+        ({"debias": ["droptop", 3]}, "debias takes a name, such as droptop, not (an int|a list)"),
         (
             {"memory": 10**9},
             r"--memory takes as many samples as the machine can hold: 1,000,000,000 take 2,\d+\.\d GiB",

@@ -80,3 +80,24 @@ def test_commands_that_only_look_run_no_code_of_the_user(tmp_path, capsys, monke
         assert main([command, str(out)]) == 0
     assert not (tmp_path / "ran").exists()
     assert "was changed after the run began" not in (out / "report.html").read_text()
+
+
+def test_images_that_are_gone_or_others_are_told_where_to_name_them(images, tmp_path, capsys):
+    out = tmp_path / "out"
+    droptop.run(f"folder:{images}", "finetune", None, out=out, **SMALL | {"limit": 8})
+    hint = f"; if the images have moved: `droptop resume {out} --data folder:NEW`\n"
+    images.rename(tmp_path / "elsewhere")
+    assert main(["resume", str(out), "--seeds", "2"]) == 2
+    assert capsys.readouterr().err == f"droptop: {images} is not an existing folder{hint}"
+    (out / "seed-0/result.json").unlink()
+    assert main(["resume", str(out)]) == 2
+    assert capsys.readouterr().err.endswith(hint)
+    shutil.copytree(tmp_path / "elsewhere", images)
+    save(picture(99), images / "train/a/more.png")
+    assert main(["resume", str(out)]) == 2
+    assert capsys.readouterr().err.endswith(hint)
+    assert main(["resume", str(out), "--seeds", "0"]) == 2  # another reason, and images that are others, too
+    (images / "train/a/more.png").unlink()
+    capsys.readouterr()
+    assert main(["resume", str(out), "--seeds", "0"]) == 2
+    assert "have moved" not in capsys.readouterr().err

@@ -161,7 +161,7 @@ def test_the_hash_of_a_stream_tells_any_change(change):
     [
         ("x = 1", "the file defines no function of a seed that gives a Stream"),
         ("def a(seed): pass\ndef b(seed): pass\ndef c(): pass", "the file defines a, b; choose one: FILE:a"),
-        ("def a(seed):\n    return 5", "gives a value of type int, not a droptop.Stream"),
+        ("def a(seed):\n    return 5", "gives an int, not a droptop.Stream"),
         ("def a(seed):\n    return 1 / seed", "line 2: ZeroDivisionError: division by zero"),
         ("import nothing_of_the_kind", "line 1: ModuleNotFoundError"),
     ],
@@ -255,16 +255,16 @@ def test_a_comparison_of_a_model_goes_on_and_is_loaded(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"data": 5}, "data takes a name, a Stream, or a function of a seed that gives one, not a int"),
+        ({"data": 5}, "data takes a name, a Stream, or a function of a seed that gives one, not an int"),
         ({"data": ResNet}, "data takes a name, a Stream, .* not the class ResNet"),
-        ({"model": 5}, "model takes a torch.nn.Module, or a function or class that makes one, not a int"),
-        ({"model": lambda: 5}, "gives a value of type int, not a torch.nn.Module"),
+        ({"model": 5}, "model takes a torch.nn.Module, or a function or class that makes one, not an int"),
+        ({"model": lambda: 5}, "gives an int, not a torch.nn.Module"),
         ({"model": ResNet, "width": 8}, "--width is for nets that droptop builds"),
         ({"model": ResNet, "method": "l2p", "weights": "random"}, "takes a ViT by --weights, not a model"),
         ({"model": ResNet, "first": None}, "model takes first and last beside it"),
         ({"model": "resnet"}, "--model takes a Python file such as"),
         ({"first": "stem"}, "--first takes the name of a submodule of --model"),
-        ({"data": lambda seed: 5}, "gives a value of type int, not a droptop.Stream"),
+        ({"data": lambda seed: 5}, "gives an int, not a droptop.Stream"),
     ],
 )
 def test_what_is_no_stream_or_model_is_refused_before_anything_is_written(given, says, tmp_path):

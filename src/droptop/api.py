@@ -21,7 +21,7 @@ from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
 from droptop.runs.kept_files import standing_in
-from droptop.runs.moved import with_data
+from droptop.runs.moved import saying_where, with_data
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import usual_debias
@@ -149,7 +149,11 @@ def resume(
     """
     out = Path(out)
     began = read_request(out).arms[-1].options
-    with standing_in(out, trust, "trust=True"), handed_over(began, data=data, model=model) as names:
+    with (
+        standing_in(out, trust, "trust=True"),
+        handed_over(began, data=data, model=model) as names,
+        saying_where(out, names.get("data")),
+    ):
         return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))
 
 
@@ -177,9 +181,8 @@ def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[s
 
         check(plan, out)
         plan = with_equal_cost(plan)
-    begin(plan, out)
-    if plan.note:
-        observer.note(plan.note)
+    for note in filter(None, (*begin(plan, out), plan.note)):
+        observer.note(note)
     return carry_on(plan, out, observer)
 
 
@@ -218,7 +221,7 @@ def resumable(out: Path) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, DroptopError, OSError) as error:
         if getattr(error, "resumable", True) and (out / "config.toml").exists():
-            error.add_note(f"{typed('resume', out)} continues")
+            error.add_note(f"{typed('resume', out)} {getattr(error, 'resumed', 'continues')}")
         raise
 
 

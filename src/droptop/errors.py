@@ -13,6 +13,7 @@ class DroptopError(Exception):
     """An error that is reported in one line instead of a traceback."""
 
     resumable = False  # True where the same command may succeed when it is given again
+    resumed = "continues"  # what `droptop resume` then does
 
 
 class BadRequest(DroptopError):
@@ -44,6 +45,12 @@ class WorkerDied(DroptopError):
     """A process that was killed, or that lacked something of the machine, such as memory."""
 
     resumable = True
+
+
+class DiedAtOnce(WorkerDied):
+    """A process that died before it had saved anything of its seed."""
+
+    resumed = "begins the seed again"
 
 
 class DownloadFailed(DroptopError):
@@ -91,6 +98,11 @@ def typed(*words: str | Path) -> str:
 def is_text(name: str) -> bool:
     """Return whether a file's name is UTF-8; Python keeps the bytes of other names as lone surrogates."""
     return not any("\udc80" <= letter <= "\udcff" for letter in name)
+
+
+def a_kind(kind: type) -> str:
+    """Return the name of a type with its article: an int, a list."""
+    return f"a{'n' * (kind.__name__[0] in 'aeiouAEIOU')} {kind.__name__}"
 
 
 def meant(name: str, known: Iterable[str], dashes: str = "") -> str:

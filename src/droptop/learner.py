@@ -10,6 +10,7 @@ may replace is described where it stands.
 """
 
 import copy
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 from droptop import learner_checks, learner_state
 from droptop.average import Average
 from droptop.debias import Chosen, Family, Trace, View, check_last_map
-from droptop.errors import BadBatch, BadRequest, Diverged, require, wrong
+from droptop.errors import BadBatch, BadRequest, Diverged, DroptopError, a_kind, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import (
     Adapted,
@@ -340,7 +341,14 @@ class Learner:
 
     def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
         """Return what one model minimises: `loss`, the debiasers' penalties, and what a method adds for the model."""
-        return self.debias.penalised(self.loss(logits, batch), logits, batch.y)
+        loss = self.loss(logits, batch)
+        if not (isinstance(loss, Tensor) and loss.numel() == 1 and loss.is_floating_point()):
+            given = f"shape {tuple(loss.shape)} of {loss.dtype}" if isinstance(loss, Tensor) else a_kind(type(loss))
+            place = getattr(sys.modules.get(type(self).__module__), "__file__", None) or type(self).__module__
+            raise DroptopError(
+                f"{place}: {type(self).__name__}.loss is to give one number, as a floating point tensor, not {given}"
+            )
+        return self.debias.penalised(loss, logits, batch.y)
 
     def loss(self, logits: Tensor, batch: Joined) -> Tensor:
         """Return the cross-entropy over stream and memory rows alike."""

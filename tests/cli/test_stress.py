@@ -1,18 +1,20 @@
 """`droptop stress`: a study of cues by the real command, what it says of it, and what it refuses in one line."""
 
 import json
+import shutil
 import tomllib
 
 import pytest
 from PIL import Image
 
 from droptop.cli import main
-from droptop.cli.stress import study_text
+from droptop.cli.stress_study import grown, study_text
 from droptop.runs.folder import read_request
-from droptop.sweeps.grid import read_study
+from droptop.sweeps.grid import cells_of, read_study
+from droptop.sweeps.study_folder import requested_cells
 
 from pictures import write_tree
-from studies import TINY, digests
+from studies import TINY, digests, write_study
 from toys import droptop, made_once
 
 SMALL = [token for name, value in TINY.items() for token in (f"--{name.replace('_', '-')}", str(value))]
@@ -104,6 +106,7 @@ def test_all_cues_that_the_images_take_are_the_usual_ones(tmp_path):
     ]
     study = study_text([*own, "--gamma", "2.0", "--out", "x"], console)
     assert tomllib.loads(study)["stream.shortcut"] == ["sticker", "watermark", "frame", "colour"]
+    assert "without background: --cues background takes images whose foreground is known" in console.said[0]
     assert [text.split(":")[1] for text in console.said] == [" without background", " without frequency", " on a CPU"]
     (tmp_path / "study.toml").write_text(study)
     configs = read_study(tmp_path / "study.toml")
@@ -122,7 +125,8 @@ def test_all_cues_that_the_images_take_are_the_usual_ones(tmp_path):
         ("--data fashion --shortcut frame", "--shortcut is no option of stress, which takes --cues"),
         ("--data fashion --debias droptop --against robust", "--against is no option of stress"),
         ("--cues frame", "--data names the stream to paint on"),
-        ("--data fashion-sticker", "--shortcut takes a stream without a shortcut of its own beside it"),
+        ("--data fashion --cues ,", "frequency, not an empty name"),
+        ("--data fashion-sticker", "--cues takes a stream without a shortcut of its own beside it"),
         ("--data fashion --cues sticker --shortcut-size 40", "--shortcut-size takes pixels from 1 to 32, not 40"),
         ("--data fashion --shortcut-correlation 2", "--shortcut-correlation takes a number from 0 to 1"),
         ("--data fashion --cues colour --shortcut-size 4", "one of the shortcuts sticker, watermark, frame beside it"),
@@ -136,6 +140,89 @@ def test_what_cannot_be_asked_for_is_refused(args, says, tmp_path, capsys):
     assert says in said.err
     assert (len(said.err.splitlines()), said.out) == (1, "")
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ("--data mnist", "is a study of fashion by er, not of mnist by er: choose another --out"),
+        ("--method derpp", "is a study of fashion by er, not of fashion by derpp: choose another --out"),
+        ("--data fashion --width 8", "is a study of fashion by er with width 4, not of fashion by er with width 8: "),
+        ("--limit None", "with limit 64, not of fashion by er with the usual limit: "),
+        ("--seeds 0", "--seeds takes"),
+        ("--first-seed 1", "not of fashion by er with first-seed 1: choose another --out; only more seeds, cues and"),
+        ("--cues stiker", "did you mean sticker?"),
+    ],
+)
+def test_a_folder_stays_the_study_it_is(study, args, says, tmp_path, capsys):
+    out = tmp_path / "mine"
+    shutil.copytree(study[0], out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert main(["stress", "--out", str(out), *args.split()]) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert (len(said.err.splitlines()), said.out) == (1, "")
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_a_study_without_cues_is_not_its_own(tmp_path, capsys):
+    out = tmp_path / "swept"
+    out.mkdir()
+    write_study(out / "study.toml")
+    for more in ([], ["--cues", "frame"]):
+        assert main(["stress", "--out", str(out), *more]) == 2
+        assert "swept is a study without cues, which `droptop sweep" in capsys.readouterr().err
+    (out / "study.toml").write_text('"stream.shortcut" = "frame"')
+    assert main(["stress", "--out", str(out), "--cues", "sticker"]) == 2
+    assert "swept is a study that stress did not make" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "seeds", "cues", "arms"),
+    [
+        ("--seeds 3", 3, [], []),
+        ("--cues sticker,frame", 1, ["sticker"], []),
+        ("--debias droptop --gamma 2.0", 1, [], ["droptop"]),
+        ("--data fashion --method er --debias decouple,robust --seeds=2 --width=4", 2, [], ["robust"]),
+    ],
+)
+def test_more_seeds_cues_and_arms_are_added(study, args, seeds, cues, arms, tmp_path):
+    out = study[0]
+    file = tmp_path / "study.toml"
+    file.write_text(grown(out, args.split(), Listening()))
+    configs = read_study(file)
+    assert set(requested_cells(out)) < set(cells_of(configs))
+    told = {(config.stream.shortcut, config.options.debias, config.options.seeds) for config in configs}
+    all_cues, all_arms = {"frame", "watermark", *cues}, {"none", "decouple", *arms}
+    assert told == {(cue, arm, seeds) for cue in all_cues for arm in all_arms}
+    assert {(config.options.limit, config.net.width, config.learner.memory) for config in configs} == {(64, 4, 20)}
+
+
+def test_a_cue_is_added_to_what_is_done(study, tmp_path, capsys):
+    out = tmp_path / "mine"
+    shutil.copytree(study[0], out)
+    before = digests(out)
+    assert main(["stress", "--out", str(out), "--cues", "sticker"]) == 0
+    said = capsys.readouterr().out
+    assert "4 of 6 cells are done" in said
+    assert said.count("sticker ") == 3  # in both tables
+    assert before.items() < digests(out).items()
+    assert len(digests(out)) == len(before) * 6 // 4
+
+
+def test_a_finished_study_is_shown_where_its_images_are_gone(tmp_path, capsys):
+    tests = {name: {"a": 2, "b": 2} for name in ("test", "test-nologo")}
+    tree = write_tree(tmp_path / "tree", {"train": {"a": 40, "b": 40}, **tests})
+    out = tmp_path / "mine"
+    asked = ["stress", "--data", f"folder:{tree}", "--image-size", "16", "--cues", "frame", "--seeds", "1", *SMALL]
+    assert main([*asked, "--out", str(out)]) == 0
+    first = capsys.readouterr().out
+    assert "also measured, without painted cues: nologo; `droptop results" in first
+    tree.rename(tmp_path / "moved")
+    assert main(["stress", "--out", str(out)]) == 0
+    again = capsys.readouterr().out
+    assert again.startswith("1 of 1 cells are done\n")
+    assert again.endswith(first[first.index("What a cue costs") :])
 
 
 def test_help_tells_how_to_ask(capsys):

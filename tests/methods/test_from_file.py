@@ -3,13 +3,15 @@
 import csv
 import json
 import pickle
+import re
 import shlex
 import sys
 import textwrap
 
 import pytest
 
-from droptop import BadRequest, configure
+import droptop
+from droptop import BadRequest, DroptopError, configure
 from droptop.cli import main
 from droptop.cli.report import command as made_by
 from droptop.cli.run_flags import parse
@@ -231,3 +233,17 @@ def test_workers_that_all_fail_are_not_waited_for(mine, tmp_path, monkeypatch, c
         == 1
     )
     assert "ValueError: mine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "says"), [("0.5", "a float"), ("logits", r"shape \(\d+, 10\) of torch.float32"), ("None", "a NoneType")]
+)
+def test_a_loss_that_is_no_number_is_a_line(given, says, tmp_path):
+    file = tmp_path / "odd.py"
+    text = "from droptop.methods import ER\n\n\nclass Odd(ER):\n    def loss(self, logits, batch):\n        return "
+    file.write_text(f"{text}{given}\n")
+    with pytest.raises(
+        DroptopError,
+        match=f"^{re.escape(str(file))}: Odd.loss is to give one number, as a floating point tensor, not {says}$",
+    ):
+        droptop.run("fashion", str(file), None, out=tmp_path / "out", limit=32, width=4, seeds=1)

@@ -132,3 +132,17 @@ def test_seeds_are_those_that_see_the_effect_without_the_cue(tmp_path):
 def test_commands_name_the_folder_as_it_was_typed():
     steps = next_steps(facts(Path("runs"), seeds=2))
     assert steps[0].command == "droptop resume runs/first --seeds 5"
+
+
+def test_a_task_of_few_steps_calls_for_a_smaller_batch(tmp_path):
+    barely = facts(tmp_path, plain=(27.0, 26.0), **{"stream.batch": 32})
+    first, second = next_steps(barely._replace(steps=10))
+    assert {arm.stream.batch for arm in plan_of(shlex.split(first.command)).plan.arms.values()} == {16}
+    assert "10 steps" in first.why
+    assert "--iterations 3" in second.command
+    for steps in (20, None):  # enough of them, or nobody knows
+        assert not any("--batch" in step.command for step in next_steps(barely._replace(steps=steps)))
+    small = facts(tmp_path, plain=(27.0, 26.0), **{"stream.batch": 4})
+    assert not any("--batch" in step.command for step in next_steps(small._replace(steps=1)))
+    learned = facts(tmp_path, **{"stream.batch": 32})
+    assert not any("--batch" in step.command for step in next_steps(learned._replace(steps=1)))

@@ -115,6 +115,12 @@ def test_broken_files_are_named_and_the_others_predicted(moved, capsys, tmp_path
     assert len(re.findall(r"\d+\.\d%", said.out)) == 2 * 4
 
 
+def test_files_none_of_which_decodes_are_a_request_that_cannot_be_met(moved, capsys, tmp_path):
+    (tmp_path / "mk.py").write_text("print(1)")
+    assert main(["predict", str(moved[0]), str(tmp_path / "mk.py")]) == 2
+    assert "mk.py does not decode" in capsys.readouterr().err
+
+
 def test_a_run_of_one_class_predicts_it(moved, capsys, tmp_path):
     run, _ = moved
     save(picture(0), tmp_path / "a.png")

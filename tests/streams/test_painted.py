@@ -155,6 +155,10 @@ def test_the_stored_images_are_not_copied(monkeypatch):
     ("options", "said"),
     [
         ({"shortcut": "stickr"}, "--shortcut takes none or one of sticker, .* not stickr; did you mean sticker"),
+        (
+            {"shortcut": "none", "shortcut_correlation": 0.5},
+            "--shortcut-correlation takes a --shortcut beside it, not 0.5",
+        ),
         ({"shortcut": "sticker", "shortcut_correlation": 1.1}, "--shortcut-correlation takes a number from 0 to 1"),
         ({"shortcut": "sticker", "shortcut_strength": 0.0}, "--shortcut-strength takes a number above 0 and up to 1"),
         ({"shortcut": "sticker", "shortcut_strength": float("nan")}, "--shortcut-strength takes a number above 0"),
@@ -237,3 +241,12 @@ def test_a_cue_that_does_not_fit_is_refused_before_anything_is_written(tmp_path,
     assert not (tmp_path / "no").exists()
     said = "--shortcut-size takes pixels from 1 to 15, which leave something to see, not 16"
     assert capsys.readouterr().err == f"droptop: {said}\n"
+
+
+def test_rows_out_of_range_are_refused_and_slices_are_taken():
+    painted = toy_stream().train
+    assert torch.equal(painted[2:5].x, painted[rows_of(2, 3, 4)].x)
+    assert torch.equal(painted[rows_of(-160, 3)].x, painted[rows_of(0, 3)].x)
+    for rows in (rows_of(160), rows_of(-161), torch.ones(159, dtype=torch.bool), torch.ones(3)):
+        with pytest.raises(BadBatch, match="rows"):
+            painted[rows]

@@ -97,6 +97,11 @@ def test_the_first_test_set_has_the_cue_unless_told():
     assert make_stream("fashion", shortcut="frame").cue == {"biased": True, "removed": False, "random": False}
 
 
+def test_a_seed_below_0_is_refused():
+    with pytest.raises(BadRequest, match="--seed takes a number from 0, not -1"):
+        make_stream("fashion", seed=-1)
+
+
 def test_a_set_lacks_the_cue_where_its_name_or_the_user_says_so():
     samples = Samples(torch.zeros(12, 1, 2, 2, dtype=torch.uint8), torch.arange(12) % 6)
     tests, config = dict.fromkeys(("night", "no-logo", "seen"), samples), StreamConfig(tasks=1, batch=4)

@@ -13,22 +13,23 @@ from droptop.report.diagnosis_text import diagnosis_lines
 from droptop.report.groups import group_lines
 from droptop.report.next_steps import Facts, next_steps
 from droptop.results.diagnosis import diagnose
-from droptop.runs.folder import read_costs, read_request
+from droptop.runs.folder import fewest_steps, read_costs, read_request
 
 
 def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:
     """Print a summary or a comparison, which a folder holds."""
     first, again = read_request(out).arms[0], command(out)
+    steps_of_task = fewest_steps(first.path, first.seeds[0])
     if "effects" in result:  # a comparison's
         comparison = sentences.readable(result)
-        facts = Facts(out, again, first.options, result["diagnosis"], comparison)
+        facts = Facts(out, again, first.options, result["diagnosis"], comparison, steps_of_task)
         print_lines(diagnosis_lines(facts.diagnosis, comparison["arms"][first.name]), console)
         console.print(compare_table(comparison, console.width))
         if costs := read_costs(out):
             console.print(tables.cost_table(costs))
         print_lines([sentences.headline(comparison), *sentences.answer(comparison)], console)
     else:
-        facts = Facts(out, again, first.options, diagnose(first.name, result))
+        facts = Facts(out, again, first.options, diagnose(first.name, result), steps=steps_of_task)
         print_lines(diagnosis_lines(facts.diagnosis, result), console)
         console.print(tables.run_table(result))
     print_lines(group_lines(result["arms"] if "effects" in result else {result["debias"]: result}), console)

@@ -79,7 +79,7 @@ class Answer(NamedTuple):
 
 
 def predict(args: list[str], console: Console) -> int:
-    """Print the classes of image files; return the exit code, 1 if any file could not be read."""
+    """Print the classes of image files; return the exit code: 1 if a file could not be read, 2 if none could."""
     options = arguments.read(
         PredictOptions, args, "droptop predict", "names the most probable classes of images, by the learner of a run"
     )
@@ -111,7 +111,7 @@ def predicted(options: PredictOptions, console: Console) -> int:
         show(answers, loaded, console)
     if options.maps is not None and failed < len(files) and not options.json:
         print(f"note: where it looks is shown in {options.maps}", file=sys.stderr)
-    return 1 if failed else 0
+    return 0 if not failed else 1 if failed < len(files) else 2
 
 
 def predictions(loaded: "LoadedLearner", files: list[Path], options: PredictOptions) -> Iterator[Answer | str]:

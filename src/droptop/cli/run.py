@@ -17,7 +17,7 @@ from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
 from droptop.runs.kept_files import standing_in
-from droptop.runs.moved import with_data
+from droptop.runs.moved import saying_where, with_data
 from droptop.runs.requests import finished, load, with_seeds
 
 
@@ -49,7 +49,7 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    with standing_in(out, options.trust, typed("resume", *args, "--trust")):
+    with saying_where(out, options.data), standing_in(out, options.trust, typed("resume", *args, "--trust")):
         plan = with_seeds(with_data(load(out), out, options.data), out, options.seeds)
         done = finished(plan, out)
         heading = f"{out} is finished: nothing to resume" if done else ""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, a_kind
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def tensor_of(output: Any, name: str) -> Tensor:
     """Return the output of a submodule or, of a tuple, its first part; raise BadRequest if that is no tensor."""
     tensor = output[0] if isinstance(output, tuple) and output else output
     if not isinstance(tensor, Tensor):
-        raise BadRequest(f"{name!r} gives a value of type {type(output).__name__}, not a tensor")
+        raise BadRequest(f"{name!r} gives {a_kind(type(output))}, not a tensor")
     return tensor
 
 

@@ -21,6 +21,7 @@ from droptop.errors import BadRequest, DownloadFailed
 
 RANDOM = "random"
 HUB = "hf:"
+SECONDS = 10.0  # to wait for the hub
 TAKES = "an existing file, hf:OWNER/NAME or random"
 HEADS = ("head.", "fc.")  # left out where the number of classes differs
 
@@ -40,16 +41,17 @@ def locate(weights: str) -> Path:
 def from_hub(repository: str) -> Path:
     """Return `model.safetensors` of a repository, from the cache or else from the hub; raise DownloadFailed."""
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import HfApi, hf_hub_download
     except ImportError:
         raise BadRequest(f"--weights hf:{repository} takes huggingface_hub: pip install 'droptop[hub]'") from None
     try:
         path = Path(hf_hub_download(repository, "model.safetensors", local_files_only=True))
     except OSError:  # not in the cache
         try:
+            HfApi().model_info(repository, timeout=SECONDS)  # fails at once without a network; a download asks again
             path = Path(hf_hub_download(repository, "model.safetensors"))
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
+        except Exception as error:  # of many types: the network, the hub, the disk
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
             raise DownloadFailed(
                 f"--weights hf:{repository}: {reason}; on a machine without a network pass a file "
                 "that was fetched elsewhere"

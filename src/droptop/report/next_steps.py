@@ -12,6 +12,8 @@ from droptop.results.diagnosis import Diagnosis
 from droptop.results.statistics import FEWEST, Effect, least_effect
 
 MOST = 2  # steps that are named
+FEW_STEPS = 20  # of a task, in which little is learned
+SMALLEST_BATCH = 4  # that is worth a suggestion
 MOST_SEEDS = 40  # more are not worth a suggestion
 
 
@@ -30,6 +32,7 @@ class Facts(NamedTuple):
     options: Mapping[str, Any]  # of the reference arm, by path
     diagnosis: Diagnosis
     comparison: Mapping[str, Any] | None = None  # None of a run
+    steps: int | None = None  # of the shortest task; None where nobody knows
 
 
 def next_steps(facts: Facts) -> list[Step]:
@@ -58,6 +61,11 @@ def quick_look(facts: Facts) -> list[Step]:
 def learn_more(facts: Facts) -> list[Step]:
     """Return how to learn more from a stream, in one pass over it."""
     steps = []
+    batch = facts.options.get("stream.batch", 0)
+    if facts.steps is not None and facts.steps < FEW_STEPS and batch > SMALLEST_BATCH:
+        smaller = str(max(SMALLEST_BATCH, facts.steps * batch // FEW_STEPS))
+        why = f"a smaller batch: a task has {facts.steps} step{'s' * (facts.steps != 1)}"
+        steps.append(Step(why, changed(facts, f"batch-{smaller}", {"--batch": smaller})))
     for name, path, factor, why in (
         ("iterations", "learner.iterations", 3, "more steps per batch"),
         ("lr", "learner.lr", 3.0, "a higher learning rate"),

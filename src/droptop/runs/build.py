@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from droptop import methods, nets
-from droptop.errors import BadBatch, BadRequest, meant, require
+from droptop.errors import BadBatch, BadRequest, a_kind, meant, require
 from droptop.learner import Learner
 from droptop.nets.map_layout import MapLayout
 from droptop.options import ending_in, flatten
@@ -42,7 +42,7 @@ def made_of(given: Any, name: str, seed: int) -> nn.Module:
     with seeded(seed, "init"):
         model = given if isinstance(given, nn.Module) else user_files.call(given, name, "model")
     if not isinstance(model, nn.Module):
-        raise BadRequest(f"--model {name} gives a value of type {type(model).__name__}, not a torch.nn.Module")
+        raise BadRequest(f"--model {name} gives {a_kind(type(model))}, not a torch.nn.Module")
     return model
 
 

@@ -18,7 +18,7 @@ import torch
 from droptop import methods, trackers
 from droptop.data.hub import parts_of
 from droptop.debias import Chosen, DropTopConfig, members_of
-from droptop.errors import BadRequest, is_text, meant, require
+from droptop.errors import BadRequest, a_kind, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
@@ -247,7 +247,7 @@ def absolute(name: str, value: str) -> str:
 def check_name(option: str, value: Any) -> None:
     """Raise BadRequest if a name is no text, such as a class or settings: what they set are options of their own."""
     if not isinstance(value, str):
-        kind = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+        kind = f"the class {value.__name__}" if isinstance(value, type) else a_kind(type(value))
         what = "; settings are options, such as gamma=5" if dataclasses.is_dataclass(value) else ""
         raise BadRequest(f"{option} takes a name, such as {EXAMPLES[option]}, not {kind}{what}")
 

@@ -30,6 +30,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -243,6 +244,12 @@ def whole_lines(run: Path, seed: int) -> Lines:
         except ValueError:
             break
     return lines
+
+
+def fewest_steps(run: Path, seed: int) -> int | None:
+    """Return the steps of a seed's shortest task, of those that have ended; None where none has."""
+    ends = [0, *(line["step"] for line in whole_lines(run, seed) if "task_end" in line)]
+    return min((after - before for before, after in pairwise(ends)), default=None)
 
 
 def step_count(run: Path, seed: int) -> int:

@@ -1,10 +1,12 @@
 """Images that have moved: go on with a run from another place, where its images are the same."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from droptop.data.columns import Columns
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, typed
 from droptop.runs import checkpoint
 from droptop.runs.config import Config
 from droptop.runs.folder import read_request, seed_folder
@@ -53,6 +55,32 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
             toml = asked.toml() if isinstance(asked, Plan) else Plan("run", {"": asked}).toml()
             write_changed(place / "config.toml", toml.encode())
     return moved
+
+
+@contextmanager
+def saying_where(out: Path, data: str | None) -> Iterator[None]:
+    """Add to a refusal that images may have moved, where a folder's are not there and no `data` says where they are."""
+    try:
+        yield
+    except BadRequest as error:
+        kind = "" if data is not None else kind_of_lost_images(out)
+        if kind:
+            error.add_note(f"if the images have moved: {typed('resume', out, '--data', f'{kind}:NEW')}")
+        raise
+
+
+def kind_of_lost_images(out: Path) -> str:
+    """Return folder, csv or hf where a folder began with such images and they are not there now; else nothing."""
+    with suppress(BadRequest, OSError, ValueError):
+        arm = read_request(out).arms[-1]
+        config = config_of(dict(arm.options), out)
+        kind, _, place = config.options.data.partition(":")
+        before = json.loads((out / "environment.json").read_text()).get("data")
+        columns = getattr(config.stream, "columns", Columns())
+        own = bool(place) and kind in ("folder", "csv", "hf")
+        if own and before is not None and before != file_hash("data", config.options.data, columns):
+            return kind
+    return ""
 
 
 def begun(place: Path) -> bool:

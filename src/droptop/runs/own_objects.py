@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, a_kind
 from droptop.streams import Stream
 from droptop.system import handed, user_files
 
@@ -63,7 +63,7 @@ def check_kind(option: str, value: Any) -> None:
 
 def a(value: Any) -> str:
     """Return what a value is, for a message."""
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+    return f"the class {value.__name__}" if isinstance(value, type) else a_kind(type(value))
 
 
 def label(value: Any, option: str) -> str:

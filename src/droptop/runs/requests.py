@@ -26,6 +26,7 @@ from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.kept_files import keep
 from droptop.runs.plan import Plan
+from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
 from droptop.system.files import write_json
@@ -35,10 +36,11 @@ FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an op
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
-def check(plan: Plan, out: Path) -> None:
-    """Raise BadRequest if a plan cannot start in a folder, which is to be new or empty.
+def check(plan: Plan, out: Path) -> list[str]:
+    """Return what the user should know of a plan; raise BadRequest if it cannot start in a folder.
 
-    Every arm's stream and learner is built once, so that impossible options are refused before anything is written.
+    The folder is to be new or empty. Every arm's stream and learner is built once, so that impossible options are
+    refused before anything is written.
     """
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
@@ -47,22 +49,29 @@ def check(plan: Plan, out: Path) -> None:
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
+    notes = []
     with sharing_reads():
         for arm in plan.arms.values():
             trackers.check(arm.options.log)
             seed = arm.options.first_seed
             try:
-                learner = build_learner(arm, build_stream(arm, seed), seed, device="cpu")  # workers start their GPU
+                stream = build_stream(arm, seed)
+                learner = build_learner(arm, stream, seed, device="cpu")  # workers start their GPU
             except (MemoryError, RuntimeError) as error:
                 if "alloc" not in str(error):
                     raise
                 raise BadRequest(f"this machine has not the memory for it: {str(error).splitlines()[0]}") from None
             check_room(learner.memory.capacity, learner.columns(), arm.options.device)
+            notes += left_out_note(stream)
+    return list(dict.fromkeys(notes))
 
 
-def begin(plan: Plan, out: Path) -> None:
-    """Claim a new or empty folder by writing config.toml; raise BadRequest before that if the run cannot start."""
-    check(plan, out)
+def begin(plan: Plan, out: Path) -> list[str]:
+    """Claim a new or empty folder by writing config.toml; return what the user should know.
+
+    Raise BadRequest before that if the run cannot start.
+    """
+    notes = check(plan, out)
     claim = out / "config.toml"
     text = plan.toml().encode()
     unwritable = f"--out takes a folder that can be written; {out}: "
@@ -79,6 +88,7 @@ def begin(plan: Plan, out: Path) -> None:
     except OSError as error:
         claim.unlink()
         raise BadRequest(f"{unwritable}{error.strerror}") from None
+    return notes
 
 
 def load(out: Path) -> Plan:

@@ -15,7 +15,7 @@ from droptop.data import mnist as mnist_files
 from droptop.data import published as published_files
 from droptop.data.columns import Columns
 from droptop.data.root import FileProgress
-from droptop.errors import BadRequest, meant
+from droptop.errors import BadRequest, a_kind, meant
 from droptop.streams import cifar, fashion, folder, hub, imagenet9, listed, mnist, user_stream
 from droptop.streams.colours import ColourConfig
 from droptop.streams.shortcuts import ShortcutConfig
@@ -232,7 +232,7 @@ def find(name: str) -> StreamKind:
     """
     if not isinstance(name, str):
         raise BadRequest(
-            f"a stream is named by a text such as fashion-sticker or folder:PATH, not by a {type(name).__name__}"
+            f"a stream is named by a text such as fashion-sticker or folder:PATH, not by {a_kind(type(name))}"
         )
     if user_files.is_own(name):
         return own_kind(user_stream.maker(name))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from droptop import array_checks
 from droptop.errors import BadBatch, BadRequest, meant, require
 from droptop.groups import Groups
 from droptop.options import BIASED, NO_CUE, RANDOM, REMOVED
@@ -16,12 +17,14 @@ from droptop.streams.cues.appearance import Tables
 from droptop.streams.cues.draws import content_numbers, cues_of, draws
 from droptop.types import Samples, Source, Spec, Subset, groups_of, read
 
+USUAL_CORRELATION = 0.95
+
 
 class Shortcut(NamedTuple):
     """Say which cue to paint, and how: see the options of `StreamConfig`. None is what the cue usually has."""
 
     name: str
-    correlation: float = 0.95
+    correlation: float = USUAL_CORRELATION
     strength: float | None = None
     size: int | None = None
 
@@ -33,8 +36,12 @@ class Shortcut(NamedTuple):
         strength, size = self.strength, self.size
         require(strength is None or 0 < strength <= 1, "shortcut_strength", "a number above 0 and up to 1", strength)
         require(size is None or size >= 1, "shortcut_size", "a number of pixels from 1", size)
-        for option, value in (("shortcut_strength", strength), ("shortcut_size", size)):
-            require(value is None or self.name != NO_CUE, option, "a --shortcut beside it", value)
+        for option, value, usual in (
+            ("shortcut_correlation", self.correlation, USUAL_CORRELATION),
+            ("shortcut_strength", strength, None),
+            ("shortcut_size", size, None),
+        ):
+            require(value == usual or self.name != NO_CUE, option, "a --shortcut beside it", value)
         sized = ", ".join(name for name, cue in CUES.items() if cue.usual_size is not None)
         has_size = self.name == NO_CUE or CUES[self.name].usual_size is not None
         require(size is None or has_size, "shortcut_size", f"one of the shortcuts {sized} beside it", size)
@@ -86,9 +93,18 @@ class Painted:
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, rows: Tensor) -> Samples:
-        """Return the samples of these rows, by their numbers or by True and False for each, painted."""
-        rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows % len(self)
+    def __getitem__(self, rows: Tensor | slice) -> Samples:
+        """Return the samples of these rows, painted: by a slice, by numbers, or by True and False for each.
+
+        Numbers below 0 count from the end; raise BadBatch for one that is out of range.
+        """
+        array_checks.check_rows(rows, len(self))
+        if isinstance(rows, slice):
+            rows = torch.arange(len(self), device=self.y.device)[rows]
+        elif rows.dtype == torch.bool:
+            rows = rows.nonzero()[:, 0]
+        else:
+            rows = torch.where(rows < 0, rows + len(self), rows)
         foreground = None if self.masks is None else read(self.masks, rows).x[:, 0] > 127
         return self.painter(read(self.source, rows), rows, foreground)
 

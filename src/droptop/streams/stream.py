@@ -20,7 +20,7 @@ from droptop.options import BIASED, NO_CUE, RANDOM, REMOVED
 from droptop.results.cue_sets import cue_by_name
 from droptop.rng import generator
 from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
-from droptop.streams.painted import MasksReader, Shortcut, with_shortcut
+from droptop.streams.painted import USUAL_CORRELATION, MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
 from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
 
@@ -56,7 +56,7 @@ class StreamConfig:
     shortcut: str = NO_CUE
     """A cue to paint that tells the class: none, sticker, watermark, frame, colour, background (where there are masks)
     or frequency; adds the test sets biased, removed and random."""
-    shortcut_correlation: float = 0.95
+    shortcut_correlation: float = USUAL_CORRELATION
     """Share of the training images whose painted cue points to their class."""
     shortcut_strength: float | None = None
     """How much of the image the cue hides where it is, up to 1; by default 0.5 (watermark, colour), 0.2 (frequency,
@@ -125,6 +125,7 @@ class Stream:
             raise BadRequest(f"a stream takes a droptop.Spec of its images, not a {type(spec).__name__}")
         if not isinstance(tests, Mapping):
             raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
+        require(seed >= 0, "seed", "a number from 0", seed)
         check_source(spec, train, f"training images of {name}")
         for test, source in tests.items():
             check_source(spec, source, f"test set {test} of {name}")
@@ -203,6 +204,14 @@ class Stream:
         """
         full, rest = divmod(len(self.order[task]), self.config.batch)
         return full + (rest > 0 and not self.config.drop_last)
+
+    def left_out(self, task: int) -> int:
+        """Return the number of samples of a task that are in no batch, since batches are whole.
+
+        Args:
+            task: The number of the task, from 0.
+        """
+        return max(0, len(self.order[task]) - self.steps(task) * self.config.batch)
 
     def last_batch(self, task: int) -> int:
         """Return the number of samples in the last batch of a task.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from droptop.data.image_cache import read_once
-from droptop.errors import BadRequest
+from droptop.errors import BadRequest, a_kind
 from droptop.streams.stream import Stream, StreamConfig
 from droptop.system import handed, user_files
 from droptop.types import Source
@@ -41,7 +41,7 @@ class Maker:
         given = self.given
         made = read_once((given, seed), lambda: user_files.call(given, self.name, "data", seed))
         if not isinstance(made, Stream):
-            raise BadRequest(f"--data {self.name} gives a value of type {type(made).__name__}, not a droptop.Stream")
+            raise BadRequest(f"--data {self.name} gives {a_kind(type(made))}, not a droptop.Stream")
         return made
 
 

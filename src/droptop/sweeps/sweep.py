@@ -23,6 +23,7 @@ from droptop.runs.folder import RunFolder, is_done, seed_folder
 from droptop.runs.on_cpu import lighter, said_of
 from droptop.runs.plan import Plan
 from droptop.runs.requests import FileHash, file_hash, load, record_environment
+from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
 from droptop.system.files import write_changed, write_json
@@ -122,7 +123,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
         raise held_by(out)
     given = names_in(source)
     configs = [as_begun(config, given, out) for config in configs]
-    check(configs, out)
+    notes = check(configs, out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -132,6 +133,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
             write_changed(out / "study.toml", absolute_text(study_file).encode())
         new = (config for config in configs if not (out / "runs" / folder_name(config)).exists())
         if note := said_of({path: values for config in new for path, values in lighter(config, given).items()}):
+            notes.append(note)
+        for note in notes:
             observer.note(note)
         hashed = cache(file_hash)
         runs = dict(prepare(out, config, observer.note, hashed) for config in configs)
@@ -154,10 +157,10 @@ def as_begun(config: Config, given: Iterable[str], out: Path) -> Config:
     return older if on_gpu and (out / "runs" / folder_name(older)).exists() else config
 
 
-def check(configs: list[Config], out: Path) -> None:
-    """Raise BadRequest if a configuration cannot be run; build one learner of every kind, on the CPU of this machine.
+def check(configs: list[Config], out: Path) -> list[str]:
+    """Return what the user should know; raise BadRequest if a configuration cannot be run.
 
-    The GPUs may be on other machines.
+    Build one learner of every kind, on the CPU of this machine: the GPUs may be on other machines.
     """
     for config in configs:
         options = config.options
@@ -169,9 +172,13 @@ def check(configs: list[Config], out: Path) -> None:
     }
     for log in {config.options.log for config in configs}:
         trackers.check(log)
+    notes = []
     for config in kinds.values():
         seed = config.options.first_seed
-        build_learner(config, build_stream(config, seed), seed, device="cpu")
+        stream = build_stream(config, seed)
+        build_learner(config, stream, seed, device="cpu")
+        notes += left_out_note(stream)
+    return list(dict.fromkeys(notes))
 
 
 def prepare(out: Path, config: Config, note: Callable[[str], None], hashed: FileHash) -> tuple[Path, Config]:

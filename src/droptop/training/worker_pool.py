@@ -31,6 +31,7 @@ class Worker:
     process: BaseProcess
     pipe: Connection
     jobs: Sequence[Job] | None = None
+    steps: dict[int, int] = field(default_factory=dict)  # how far each job is, by its number
     failed_alone: set[int] = field(default_factory=set)  # numbers of jobs that failed while the others went on
 
 
@@ -79,7 +80,7 @@ class WorkerPool:
 
     def assign(self, worker: Worker) -> None:
         """Give a worker the next jobs, or tell it to end where there are none."""
-        worker.jobs, worker.failed_alone = self.waiting.pop(0) if self.waiting else None, set()
+        worker.jobs, worker.failed_alone, worker.steps = self.waiting.pop(0) if self.waiting else None, set(), {}
         with suppress(BrokenPipeError, ConnectionResetError):  # it died, which `hear` will notice
             worker.pipe.send(None if worker.jobs is None else (worker.jobs, self.patient))
 
@@ -98,9 +99,12 @@ class WorkerPool:
         except (EOFError, ConnectionResetError):
             worker.process.join(1)
             worker.jobs = None
-            self.failed(worker, self.unreported(worker, jobs), Failure.of_death(jobs[0], worker.process.exitcode))
+            death = Failure.of_death(jobs[0], worker.process.exitcode, worker.steps.get(0))
+            self.failed(worker, self.unreported(worker, jobs), death)
             return
         if kind in ("progress", "note", "done"):
+            if kind == "progress":
+                worker.steps[number] = value.step
             tell(self.observer, jobs[number], kind, value)
         elif kind == "failed alone":
             worker.failed_alone.add(number)

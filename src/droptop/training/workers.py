@@ -19,8 +19,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from droptop.data.image_cache import forget_reads, sharing_reads
-from droptop.errors import DroptopError, WorkerDied
+from droptop.errors import DiedAtOnce, DroptopError, WorkerDied
 from droptop.nets import Precision, allow_tf32
+from droptop.runs.folder import seed_folder
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.seed_run import Interrupted, SeedRun, seed_run
@@ -126,11 +127,14 @@ class Failure:
         return cls(DroptopError, f"{job.name} failed:\n{trace}", trace)
 
     @classmethod
-    def of_death(cls, job: Job, exitcode: int | None) -> "Failure":
-        """Return the failure of a job whose process died."""
+    def of_death(cls, job: Job, exitcode: int | None, step: int | None) -> "Failure":
+        """Return the failure of a job whose process died after a step; None where it had not come to the first."""
         killed = "; it was killed, as happens where memory runs out" if exitcode == -signal.SIGKILL else ""
-        why = f"{job.name}: its process died (exit code {exitcode}){killed}"
-        return cls(WorkerDied, why, why)
+        how = f"signal {-exitcode}" if exitcode is not None and exitcode < 0 else f"exit code {exitcode}"
+        when = " before its first step" if step is None else " in its first step" if step == 0 else ""
+        why = f"{job.name}: its process died{when} ({how}){killed}"
+        saved = any((seed_folder(job.run, job.seed) / "checkpoints").glob("*.json"))
+        return cls(WorkerDied if saved else DiedAtOnce, why, why)
 
 
 @dataclass
@@ -142,8 +146,8 @@ class Reporter:
     last: float = 0.0
 
     def __call__(self, progress: SeedProgress) -> None:
-        """Send the progress, unless the last report is too recent; the last step is always sent."""
-        if time.monotonic() - self.last >= REPORT_EVERY or progress.step == progress.steps:
+        """Send the progress, unless the last report is too recent; the first and the last step are always sent."""
+        if time.monotonic() - self.last >= REPORT_EVERY or progress.step in (1, progress.steps):
             self.pipe.send(("progress", self.number, progress))
             self.last = time.monotonic()
 

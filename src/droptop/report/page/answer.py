@@ -12,6 +12,7 @@ from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.results.diagnosis import diagnose, diagnosed
 from droptop.results.statistics import CURVES, FEWEST, compare, verdict
+from droptop.runs.folder import fewest_steps
 from droptop.system.short_names import short_name
 
 MOST_ACROSS = 4  # panels side by side
@@ -27,7 +28,8 @@ def describe_run(page: Page, arm: Arm, done: list[int]) -> None:
     found = diagnose(arm.name, summary)
     page.diagnosis = diagnosis_lines(found, summary)
     if not page.progress:
-        page.steps = next_steps(Facts(arm.run.path, page.command, arm.run.options, found))
+        steps = fewest_steps(arm.run.path, done[0])
+        page.steps = next_steps(Facts(arm.run.path, page.command, arm.run.options, found, steps=steps))
     page.findings = [f"{tables.counted(len(done), 'seed')}; mean ± standard error where there are several"]
     rows: list[Row] = [
         [test, seed, value] for test, figures in summary["tests"].items() for seed, value in zip(done, figures["A_avg"])
@@ -66,8 +68,8 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     several = len(ranking) > 1
     page.diagnosis = diagnosis_lines(comparison["diagnosis"], next(iter(comparison["arms"].values())))
     if not page.progress:
-        first = arms[0].run.options
-        page.steps = next_steps(Facts(out, page.command, first, comparison["diagnosis"], comparison))
+        first, steps = arms[0].run, fewest_steps(arms[0].run.path, done[0])
+        page.steps = next_steps(Facts(out, page.command, first.options, comparison["diagnosis"], comparison, steps))
     page.headline = sentences.headline(comparison)
     page.findings = sentences.answer(comparison)
     if len(done) < len(arms[0].run.seeds):
