@@ -166,6 +166,24 @@ def test_an_interrupted_download_keeps_its_bytes(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "MNIST/raw").iterdir()] == ["a.gz.part"]
 
 
+def test_a_table_is_checked_and_drawn_by_the_columns_that_are_named(tree, tmp_path, capsys):
+    rows = [f"{path},{path.parent.name},{path.parts[-3]}" for path in sorted(tree.rglob("*.png"))]
+    (tmp_path / "toys.csv").write_text("\n".join(["path,kind,part", *rows]))
+    table = f"csv:{tmp_path / 'toys.csv'}"
+    assert "name one with --label-column" in refused(capsys, "data", "check", table)
+    assert main(["data", "check", table, "--label-column", "kind", "--split-column", "part"]) == 0
+    said = capsys.readouterr().out
+    assert "32 images decode" in said
+    assert "8 images decode" in said
+    sheet = tmp_path / "sheet.png"
+    assert "name one with --label-column" in refused(capsys, "data", "sheet", table, sheet)
+    assert main(["data", "sheet", table, str(sheet), "--label-column", "kind"]) == 0
+    assert sheet.exists()
+    capsys.readouterr()
+    for words in (["check", f"folder:{tree}"], ["sheet", f"folder:{tree}", tmp_path / "other.png"]):
+        assert "has no option label_column" in refused(capsys, "data", *words, "--label-column", "kind")
+
+
 # -- variants, sheet --------------------------------------------------------------------------------------------------
 
 

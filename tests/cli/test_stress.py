@@ -8,7 +8,9 @@ import pytest
 from PIL import Image
 
 from droptop.cli import main
+from droptop.cli.results import values_of_study
 from droptop.cli.stress_study import grown, study_text
+from droptop.results.stress import stressed
 from droptop.runs.folder import read_request
 from droptop.sweeps.grid import cells_of, read_study
 from droptop.sweeps.study_folder import requested_cells
@@ -81,7 +83,13 @@ def test_the_page_leads_with_it(study):
     kinds = [row[0] for row in page.answer.rows]
     assert (kinds.count("cost"), kinds.count("given back"), kinds.count("on biased")) == (4, 2, 2)
     assert len(page.answer.charts) == 3
-    assert page.sections[0].name == "debiasing"
+    assert [section.name for section in page.sections[:2]] == ["debiasing", "accuracy"]
+    for section in page.sections[:2]:  # a row per cue, not their mean
+        labels = [row[1] for row in section.rows]
+        for cue in ("frame", "watermark"):
+            assert len([label for label in labels if f" {cue}: random" in label]) == len(labels) // 6
+    measured = {row.random.mean for row in stressed(values_of_study(study[0]))}
+    assert {row[3] for row in page.sections[1].rows if row[1].endswith(": random")} == measured
     assert page.headline.split(";")[0].rstrip(".") in render(page)
 
 

@@ -1,9 +1,9 @@
 """`droptop data list | check | download | variants | sheet`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -11,6 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments, help
+from droptop.data.columns import Columns
 from droptop.data.download import PACKAGES
 from droptop.data.download import download as fetch
 from droptop.data.root import Missing, data_root
@@ -19,6 +20,10 @@ from droptop.errors import BadRequest, Damaged, meant, require
 from droptop.report import file_progress as bars
 from droptop.streams import FAMILIES, STREAMS, Data, find, known_names
 
+OF_TABLES = (
+    *("image_column", "label_column", "split_column", "train_split", "test_splits", "group_columns"),
+    *("image_folder", "revision"),
+)
 MOST = 20  # damaged files that are named
 
 USAGE = """\
@@ -55,6 +60,27 @@ class CheckOptions(ListOptions):
     """Hold the options of `droptop data check`."""
 
     name: Name
+    image_column: str | None = None
+    """Column of the images in csv:FILE or hf:OWNER/NAME; by default as in a run."""
+    label_column: str | None = None
+    """Column of the labels; by default as in a run."""
+    split_column: str | None = None
+    """Column that says which rows of csv:FILE are for training and which for testing; by default as in a run."""
+    train_split: str | None = None
+    """Split to train on; by default as in a run."""
+    test_splits: str | None = None
+    """Splits to test on, separated by commas; by default as in a run."""
+    group_columns: str | None = None
+    """Columns of groups, separated by commas; by default as in a run."""
+    image_folder: str | None = None
+    """Folder that the paths in csv:FILE are relative to; by default as in a run."""
+    revision: str | None = None
+    """Commit, branch or tag of hf:OWNER/NAME; by default as in a run."""
+
+    @property
+    def of_table(self) -> dict[str, Any]:
+        """Return the options of the stream that say what to take of a table, those that are set."""
+        return {name: value for name in OF_TABLES if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,13 +198,28 @@ def images_of(name: str) -> Data:
 def check(args: list[str], console: Console) -> None:
     """Read every file of a data set; raise BadRequest with the names of those that are damaged."""
     options = arguments.read(CheckOptions, args, "droptop data check", "reads every file of a data set")
-    images = images_of(options.name)
+    images, columns = images_of(options.name), columns_of(options.name, options.of_table)
     with bars.shown("images" if images.package is None else "files") as progress:
         try:
-            summary = images.check(options.root, progress)
+            if images.check_columns is None:
+                summary = images.check(options.root, progress)
+            else:
+                summary = images.check_columns(columns, progress)
         except Damaged as error:
             raise BadRequest(listed(options.name, error.reasons)) from None
     console.print(f"{options.name}: in order", summary, sep="\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def columns_of(name: str, given: dict[str, Any]) -> Columns:
+    """Return what is taken of the table behind a stream; refuse options that the stream does not have."""
+    if not given:
+        return Columns()
+    config = find(name).config()
+    for option in given:
+        if not hasattr(config, option):
+            raise BadRequest(f"stream {name} has no option {option}")
+    columns: Columns = getattr(replace(config, **given), "columns", Columns())
+    return columns
 
 
 def listed(name: str, reasons: list[str]) -> str:
@@ -224,7 +265,7 @@ def sheet(args: list[str], console: Console) -> None:
 
     with bars.decoding():
         cue = {name: value for name, value in vars(options).items() if name.startswith("shortcut")}
-        stream = make_stream(options.name, options.seed, root=options.root, drop_last=False, **cue)
+        stream = make_stream(options.name, options.seed, root=options.root, drop_last=False, **cue, **options.of_table)
     try:
         write_atomic(options.out, contact_sheet(stream))
     except OSError as error:

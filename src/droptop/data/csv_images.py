@@ -78,9 +78,9 @@ def where(path: str) -> str:
     return listed.where(read_csv(path), path)
 
 
-def check(path: str, progress: FileProgress = silent) -> str:
+def check(path: str, progress: FileProgress = silent, wanted: Columns = Columns()) -> str:
     """Read every image and return a line per part; refuse the file with every image that does not decode."""
-    return listed.check(read_csv(path), progress)
+    return listed.check(read_csv(path, wanted), progress)
 
 
 def version(path: str, wanted: Columns = Columns()) -> str | None:

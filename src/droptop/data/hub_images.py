@@ -263,11 +263,11 @@ def where_cached(stream: str, name: str) -> str:
     raise Missing(stream, Path(name), how)
 
 
-def check(name: str, progress: FileProgress = silent) -> str:
+def check(name: str, progress: FileProgress = silent, wanted: Columns = Columns()) -> str:
     """Read every image and return a line per part; refuse the data set with every image that does not decode."""
     lines = []
     with all_refusals() as trying:
-        for what, part in read_hub(name).everything.items():
+        for what, part in read_hub(name, wanted).everything.items():
             with trying():
                 check_rows(part.size, part.rows, what, progress)
                 counts = part.y.bincount(minlength=len(part.classes)).tolist()

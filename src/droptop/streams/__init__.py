@@ -46,6 +46,7 @@ class Data:
 
     where: Callable[[Path | None], str]  # from the root to the place of the images; reads none of them
     check: Callable[[Path | None, FileProgress], str]  # reads every file and returns a summary
+    check_columns: Callable[[Columns, FileProgress], str] | None = None  # the same of a table, where columns are named
     package: str | None = None  # the name that `droptop data download` takes
     version: Callable[[Columns], str | None] = lambda columns: (
         None
@@ -54,12 +55,14 @@ class Data:
 
 BUILT_IN = Data(lambda root: "built in", fashion_images.check)
 CIFAR10 = Data(
-    partial(cifar_files.where, cifar_files.CIFAR10), partial(cifar_files.check, cifar_files.CIFAR10), "cifar10"
+    partial(cifar_files.where, cifar_files.CIFAR10), partial(cifar_files.check, cifar_files.CIFAR10), package="cifar10"
 )
 CIFAR100 = Data(
-    partial(cifar_files.where, cifar_files.CIFAR100), partial(cifar_files.check, cifar_files.CIFAR100), "cifar100"
+    partial(cifar_files.where, cifar_files.CIFAR100),
+    partial(cifar_files.check, cifar_files.CIFAR100),
+    package="cifar100",
 )
-MNIST = Data(mnist_files.where, mnist_files.check, "mnist")
+MNIST = Data(mnist_files.where, mnist_files.check, package="mnist")
 IMAGENET9 = Data(imagenet9_files.IMAGENET9.where, imagenet9_files.IMAGENET9.check)
 TINY_IMAGENET9 = Data(imagenet9_files.TINY.where, imagenet9_files.TINY.check)
 
@@ -128,6 +131,7 @@ def _csv(path: str) -> StreamKind:
     data = Data(
         lambda root: csv_images.where(path),
         lambda root, progress: csv_images.check(path, progress),
+        lambda columns, progress: csv_images.check(path, progress, columns),
         version=partial(csv_images.version, path),
     )
     return own_images(partial(listed.csv_file, path), listed.CsvConfig, "images in a list", data)
@@ -150,6 +154,7 @@ def _hub(name: str) -> StreamKind:
     data = Data(
         lambda root: hub_images.where(name),
         lambda root, progress: hub_images.check(name, progress),
+        lambda columns, progress: hub_images.check(name, progress, columns),
         version=partial(hub_images.version, name),
     )
     return own_images(partial(hub.hub, name), hub.HubConfig, "images of the hub", data)

@@ -35,7 +35,7 @@ def page_of_study(
     """Return the page of a study, with what is measured so far.
 
     Runs are grouped by stream and the options in `by`, by default method and debiasing; differences are to what
-    `against` says, by default the same without debiasing.
+    `against` says, by default the same without debiasing. Of a study of cues, cues are told apart as well.
     """
     folder, cells = StudyFolder(study), set(requested_cells(study))
     counts, failures = folder.counts(cells), [(cell, error) for cell, error in folder.failures() if cell in cells]
@@ -49,7 +49,9 @@ def page_of_study(
     if not values:
         page.headline = "This study has not come to a result yet."
         return page
-    names, reference = tuple(dict.fromkeys(("data", *(by or BY)))), reference_of(values, against)
+    cues = [] if by else stressed(values)
+    grouped = by or (*BY, *(["shortcut"] if cues else []))
+    names, reference = tuple(dict.fromkeys(("data", *grouped))), reference_of(values, against)
     rows = with_short_names(grouped_rows(values, names, FIGURES, reference=reference), names)
     if varied := also_varied(values, names):
         page.notes.insert(0, f"{tables.averaged_over(varied)} here; `--by` tells them apart.")
@@ -58,7 +60,7 @@ def page_of_study(
     describe(page, [row for row in rows if row["figure"] == "A_avg"], names, reference.name)
     if (over := numeric_option(values, by)) is not None:
         add_curves(page, values, over, by)
-    if not by and (cues := stressed(values)):
+    if cues:
         lead_with_cues(page, cues)
     page.attention = attention_of_a_pair(study, values, page.notes)
     if len(rows) > MOST_ROWS:
