@@ -94,3 +94,9 @@ def test_the_caption_names_only_columns_that_are_there(arms):
         assert f"corrected for the number of {'test sets' if len(arms) == 2 else 'arms times test sets'}" in said
         seen.add(("p (Holm)" in headers, "95% interval" in headers))
     assert seen == {(True, True), (False, True), (False, False)}
+
+
+def test_few_seeds_are_noted_below_a_table():
+    for arms in (("none", "droptop"), ("none", "droptop", "robust")):
+        assert str(compare_table(comparison(arms, 4)).caption).endswith("; no verdict below 5 seeds")
+        assert "verdict" not in str(compare_table(comparison(arms, 5)).caption)

@@ -112,9 +112,21 @@ def test_so_many_seeds_are_named_as_would_have_seen_the_effect():
     differences = random.normal(size=5)
     differences = 1 + 1.5 * (differences - differences.mean()) / differences.std(ddof=1)
     effect = paired_effect([0.0] * 5, differences.tolist())
-    assert seeds_wanted([effect], 5) == 20
-    assert seeds_wanted([effect], 3) == 5
-    assert seeds_wanted([effect | {"diff": 0.01}], 5) is None
+    assert seeds_wanted(effect, 5) == 20
+    assert seeds_wanted(effect, 3) == 5
+    assert seeds_wanted(effect | {"diff": 0.01}, 5) is None
+
+
+def test_seeds_are_those_that_see_the_effect_without_the_cue(tmp_path):
+    """On the set with the cue the effect is far larger, which no seeds need be added for."""
+    found = facts(tmp_path)
+    figures = {"test": (30.0, 35.0), "test-nologo": (1.2, 2.0)}
+    for test, (diff, least) in figures.items():
+        found.comparison["effects"]["droptop"][test]["A_avg"] |= {"diff": diff, "least": least, "p": 0.3, "p_holm": 0.5}
+    step = next_steps(found)[0]
+    wanted = seeds_wanted(found.comparison["effects"]["droptop"]["test-nologo"]["A_avg"], 5)
+    assert step.why == f"{wanted} seeds would see an effect as large as that of droptop on test-nologo (+1.2 points)"
+    assert step.command.endswith(f"--seeds {wanted}")
 
 
 def test_commands_name_the_folder_as_it_was_typed():

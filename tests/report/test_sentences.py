@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from droptop.report.diagnosis_text import called
-from droptop.report.sentences import contenders, headline, readable, reference_name
-from droptop.report.tables import heading
-from droptop.results.statistics import compare
+from droptop.report.sentences import answer, contenders, headline, ranked, readable, reference_name
+from droptop.report.tables import effect_cells, heading, mean_error
+from droptop.results.diagnosis import diagnosed
+from droptop.results.statistics import compare, paired_effect
 
 SHIFTS = {"better": 5.0, "worse": -5.0, "same": 0.0}
 NOISE = np.random.default_rng(0).normal(size=20) / 10
@@ -118,3 +119,61 @@ def test_titles_have_every_method_and_the_reference_its_name():
     assert called("er", arm | {"debias": "none"}) == called("none", arm | {"debias": "none"}) == "plain er"
     assert called("er", arm | {"debias": "droptop"}) == "er"
     assert called("droptop", arm | {"debias": "droptop"}) == "er (droptop)"
+
+
+def test_an_unclear_best_arm_is_told_of_in_a_sentence():
+    found = {"a": {"x": "same"}, "b": {"x": "worse"}}
+    assert headline(comparison(found, 3)).startswith(
+        "On toys, no clear direction between er with a, the best of 2 arms so far, and without; no verdict"
+    )
+    assert headline(comparison(found, 1)).startswith(
+        "On toys, one seed cannot tell a difference between er with a, the"
+    )
+
+
+def test_arms_are_ranked_and_help_by_the_sets_without_the_cue():
+    found = {"a": {"test": "better", "nologo": "same"}, "b": {"test": "worse", "nologo": "better"}}
+    assert ranked(comparison(found)) == ["b", "a"]
+    assert headline(comparison(found)).startswith(
+        "On toys, the best of 2 arms: b helps er on nologo, and hurts er on test"
+    )
+    said = comparison(found | {"b": {"test": "same", "nologo": "worse"}})
+    assert headline(said).startswith(
+        "On toys, none of 2 arms helps er on nologo by a significant difference; a helps er on test, but no gain is "
+        "shown where the cue is gone"
+    )
+    alone = comparison({"a": found["a"]})
+    assert headline(alone).startswith(
+        "On toys, a helps er on test; no significant difference on nologo, but no gain is shown where the cue is gone"
+    )
+
+
+def relying(found, reached):
+    """A comparison whose reference loses much on nologo, where a guess is right in 25%."""
+    result = comparison(found)
+    for arm in result["arms"].values():
+        arm["tests"]["test"]["A_avg"] = [value + 30 for value in arm["tests"]["test"]["A_avg"]]
+        arm["tests"]["nologo"]["A_avg"] = [value - 50 + reached + n / 9 for n, value in enumerate(NOISE[:5] + 50)]
+        arm["guesses"] = {test: {"chance": [25.0] * 5, "constant": [25.0] * 5} for test in arm["tests"]}
+    return diagnosed(compare(result["arms"]))
+
+
+def test_what_is_not_given_back_comes_first():
+    result = relying({"a": {"test": "same", "nologo": "same"}, "b": {"test": "same", "nologo": "same"}}, 26)
+    lost = result["diagnosis"]["lost"]["nologo"]["diff"]
+    blind = "; all arms are hardly better than a blind guess there"
+    assert answer(result)[0] == f"of {lost:.1f} lost points, no arm gives back any on nologo{blind}"
+    result = relying({"a": {"test": "same", "nologo": "same"}}, 50)
+    plain = result["arms"]["none"]["tests"]["nologo"]["A_avg"]
+    changes = [-3.0, 5.0, 1.0, -1.0, 3.5]
+    result["arms"]["a"]["tests"]["nologo"]["A_avg"] = [value + change for value, change in zip(plain, changes)]
+    result = diagnosed(compare(result["arms"]))
+    lost = result["diagnosis"]["lost"]["nologo"]["diff"]
+    assert answer(result)[0] == f"of {lost:.1f} lost points, a gives back 1.1 on nologo (no significant difference)"
+    result["arms"]["a"]["tests"]["nologo"]["A_avg"] = [value + 9 + n / 9 for n, value in enumerate(plain)]
+    assert not answer(diagnosed(compare(result["arms"])))[0].startswith("of ")
+
+
+def test_no_number_is_minus_zero():
+    assert effect_cells(paired_effect([1.0, 1.0, 1.0], [0.99, 0.97, 0.98]))[0] == "+0.0"
+    assert mean_error([-0.01]) == "0.0"

@@ -75,6 +75,8 @@ def test_one_seed_has_a_difference_and_no_interval():
     found = droptop.paired([50.0], [53.0])
     assert (found.diff, found.ci95, found.p, found.p_holm, found.n) == (3.0, None, None, None, 1)
     assert repr(found) == "b - a: +3; a 50, b 53; 1 seed"
+    assert repr(droptop.paired(NONE[:4], OURS[:4])).endswith("; no verdict below 5 seeds")
+    assert "verdict" not in repr(droptop.paired(NONE, OURS))
     nothing = droptop.paired([None, 1.0], [2.0, None])
     assert (nothing.diff, nothing.ci95, nothing.n) == (None, None, 0)
     assert repr(nothing) == "b - a: no pair; a 1, b 2; 0 seeds"

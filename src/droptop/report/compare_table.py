@@ -13,7 +13,7 @@ from rich.table import Table
 from droptop.report.sentences import ranked
 from droptop.report.tables import LEGEND, NAMES, effect_cells, heading, mean_error
 from droptop.results.metrics import is_of_group
-from droptop.results.statistics import Effect, verdict
+from droptop.results.statistics import FEWEST, NO_VERDICT, Effect, verdict
 
 WORDY = {"test set": 8, "figure": 6, "arm": 8, "verdict": 12}  # columns that may wrap, and how narrow they may get
 SPARED = (  # what goes where there is no room, one after the other
@@ -36,6 +36,7 @@ class Layout(NamedTuple):
     accuracies: Sequence[str]
     title: str
     corrected_for: str  # what p-values are corrected for the number of
+    seeds: int = FEWEST  # of which fewer are noted
 
 
 def compare_table(comparison: dict[str, Any], width: int | None = None) -> Table:
@@ -75,7 +76,7 @@ def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
     gone = left_out | (set(layout.accuracies) if "accuracies" in left_out else set())
     names = [name for name in layout.columns if name not in gone]
     lines = {} if boxed else {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False, "pad_edge": False}
-    table = Table(title=layout.title, caption=caption(layout.corrected_for, names), **lines)  # type: ignore[arg-type]
+    table = Table(title=layout.title, caption=caption(layout, names), **lines)  # type: ignore[arg-type]
     for name in names:
         header = "" if name in ("figure", "verdict") else name
         table.add_column(header, no_wrap=name not in WORDY, min_width=WORDY.get(name))
@@ -89,12 +90,13 @@ def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
     return table
 
 
-def caption(corrected_for: str, columns: Sequence[str]) -> str:
-    """Return what is corrected for the number of comparisons, of the columns that a table has."""
+def caption(layout: Layout, columns: Sequence[str]) -> str:
+    """Return what is corrected for the number of comparisons, of the columns that a table has; few seeds are noted."""
+    corrected_for, few = layout.corrected_for, f"; {NO_VERDICT}" if layout.seeds < FEWEST else ""
     intervals = ", intervals are not" if "95% interval" in columns else ""
     if "p (Holm)" in columns:
-        return f"p (Holm) is corrected for the number of {corrected_for}{intervals}; words go by p (Holm)"
-    return f"words are corrected for the number of {corrected_for}{intervals}"
+        return f"p (Holm) is corrected for the number of {corrected_for}{intervals}; words go by p (Holm){few}"
+    return f"words are corrected for the number of {corrected_for}{intervals}{few}"
 
 
 def effect_row(figure: str, effect: Effect) -> Row:
@@ -128,6 +130,7 @@ def pair_layout(comparison: dict[str, Any]) -> Layout:
         (plain_name, arm),
         f"{heading(*comparison['arms'].values())} ({LEGEND})",
         "test sets",
+        len(plain["seeds"]),
     )
 
 
@@ -152,4 +155,5 @@ def arms_layout(comparison: dict[str, Any]) -> Layout:
         ("A_avg",),
         f"{heading(*comparison['arms'].values())} (percent, mean ± standard error)",
         "arms times test sets",
+        len(plain["seeds"]),
     )

@@ -6,7 +6,7 @@ from typing import Any
 from droptop.options import NO_DEBIAS
 from droptop.report.tables import counted, listed, mean_error
 from droptop.results.diagnosis import Accuracy, Diagnosis, Loss
-from droptop.results.statistics import FEWEST, verdict
+from droptop.results.statistics import FEWEST, NO_VERDICT, verdict
 from droptop.system.short_names import short_name
 
 
@@ -84,7 +84,7 @@ def observed_text(who: str, diagnosis: Diagnosis) -> str:
             said.append(f"{'loses' if diff >= 0 else 'gains'} {abs(diff):.1f} points{interval} on {test}")
     if not said:
         return ""
-    few = "" if diagnosis["seeds"] >= FEWEST else f"; no verdict below {FEWEST} seeds"
+    few = "" if diagnosis["seeds"] >= FEWEST else f"; {NO_VERDICT}"
     return (
         f"against {diagnosis['cue']}, {who} {listed(said)}{few}; no test set is known to lack the cue, so this "
         "does not show what it leans on"
@@ -121,7 +121,7 @@ def too_few(who: str, seeds: int, lost: dict[str, Loss], places: dict[str, str],
         if each["diff"] is not None
         and (seeds == 1 or verdict("A_avg", each) == "points to better")  # more points with the cue
     ]
-    rest = f"no verdict below {FEWEST} seeds"
+    rest = NO_VERDICT
     if seeds == 1:
         return f"one seed: {against}, {who} loses {listed(losing)}; {rest}"
     if losing:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from droptop.options import NO_DEBIAS
-from droptop.report.sentences import contenders, ranked, words_of
+from droptop.report.sentences import contenders, decisive_sets, ranked, words_of
+from droptop.report.tables import signed
 from droptop.results.diagnosis import Diagnosis
 from droptop.results.statistics import FEWEST, Effect, least_effect
 
@@ -41,7 +42,7 @@ def next_steps(facts: Facts) -> list[Step]:
     if finding == "barely learned":
         steps += learn_more(facts)
     elif facts.comparison is None:
-        steps.append(Step("does debiasing help?", compared(facts)))
+        steps.append(Step("see whether debiasing helps", compared(facts)))
     if finding == "no set without the cue":
         steps += test_set_without_the_cue(facts)
     if facts.comparison is not None and finding != "barely learned":
@@ -89,12 +90,15 @@ def after_effects(facts: Facts) -> list[Step]:
     """Return what the effects of a comparison call for: more seeds, or another debiasing."""
     assert facts.comparison is not None
     words, best = words_of(dict(facts.comparison)), contenders(ranked(dict(facts.comparison)))[0]
-    helps = any("better" in of_arm.values() for of_arm in words.values())
-    effects = [figures["A_avg"] for figures in facts.comparison["effects"][best].values()]
+    decisive = decisive_sets(dict(facts.comparison))
+    helps = any(of_arm[test] == "better" for of_arm in words.values() for test in decisive)
+    effects = {test: facts.comparison["effects"][best][test]["A_avg"] for test in decisive}
+    largest = max(effects, key=lambda test: abs(effects[test]["diff"] or 0.0))
     steps = []
-    if not helps and (seeds := seeds_wanted(effects, facts.diagnosis["seeds"])):
+    if not helps and (seeds := seeds_wanted(effects[largest], facts.diagnosis["seeds"])):
         few = facts.diagnosis["seeds"] < FEWEST
-        why = "enough seeds for a verdict" if few else f"{seeds} seeds would see an effect as large as this one"
+        seen = f"an effect as large as that of {best} on {largest} ({signed(effects[largest]['diff'] or 0.0)} points)"
+        why = "enough seeds for a verdict" if few else f"{seeds} seeds would see {seen}"
         steps.append(Step(why, shlex.join(["droptop", "resume", str(facts.out), "--seeds", str(seeds)])))
     may_rely = facts.diagnosis["finding"] in ("relies", "cannot tell") and facts.options["debias"] == NO_DEBIAS
     if may_rely and not helps and not any("robust" in arm for arm in words):
@@ -102,17 +106,15 @@ def after_effects(facts: Facts) -> list[Step]:
     return steps
 
 
-def seeds_wanted(effects: Sequence[Effect], seeds: int) -> int | None:
-    """Return how many seeds would have seen the largest of these effects; None where more of them do not help."""
+def seeds_wanted(effect: Effect, seeds: int) -> int | None:
+    """Return how many seeds would have seen an effect as large as this one; None where more of them do not help."""
     if seeds < FEWEST:
         return FEWEST
-    visible = [
-        (abs(effect["diff"]), effect["least"] / least_effect(seeds) * seeds**0.5)  # and the spread of its differences
-        for effect in effects
-        if effect["diff"] and effect["least"]
-    ]
+    if not effect["diff"] or not effect["least"]:
+        return None
+    spread = effect["least"] / least_effect(seeds) * seeds**0.5
     for wanted in (2 * FEWEST, 4 * FEWEST, MOST_SEEDS):
-        if wanted > seeds and any(spread / wanted**0.5 * least_effect(wanted) <= diff for diff, spread in visible):
+        if wanted > seeds and spread / wanted**0.5 * least_effect(wanted) <= abs(effect["diff"]):
             return wanted
     return None
 

@@ -9,7 +9,20 @@ from typing import Any
 
 from droptop.options import NO_DEBIAS
 from droptop.report.tables import counted, effect_cells, listed, mean_error
-from droptop.results.statistics import EQUAL, FEWEST, POWER, SIGNIFICANT, Effect, estimate, verdict, within_possible
+from droptop.results.cue_sets import sets_without_cue
+from droptop.results.diagnosis import accuracy_on, learned
+from droptop.results.statistics import (
+    EQUAL,
+    FEWEST,
+    NO_VERDICT,
+    POWER,
+    SAME,
+    SIGNIFICANT,
+    Effect,
+    estimate,
+    verdict,
+    within_possible,
+)
 from droptop.system.short_names import short_name
 
 VERBS = {"better": "helps", "worse": "hurts"}
@@ -40,11 +53,18 @@ def readable(comparison: dict[str, Any]) -> dict[str, Any]:
     return comparison | cut_effects
 
 
+def decisive_sets(comparison: dict[str, Any]) -> list[str]:
+    """Return the test sets that decide which arm is best: those known to lack the cue, else all."""
+    first = next(iter(comparison["arms"].values()))
+    return sets_without_cue(first) or list(first["tests"])
+
+
 def ranked(comparison: dict[str, Any]) -> list[str]:
-    """Return the arms besides the reference, that with the largest effect on A_avg first: the mean over test sets."""
+    """Return the arms besides the reference, that with the largest effect on A_avg on decisive sets first."""
+    decisive = decisive_sets(comparison)
 
     def mean_effect(arm: str) -> float:
-        mean, *_ = estimate(tests["A_avg"]["diff"] for tests in comparison["effects"][arm].values())
+        mean, *_ = estimate(comparison["effects"][arm][test]["A_avg"]["diff"] for test in decisive)
         return -math.inf if mean is None else mean
 
     return sorted(comparison["effects"], key=mean_effect, reverse=True)
@@ -84,14 +104,26 @@ def headline(comparison: dict[str, Any]) -> str:
     reference, first = next(iter(comparison["arms"].items()))
     words, few = words_of(comparison), len(first["seeds"]) < FEWEST
     arms = contenders(ranked(comparison))
-    helping = [arm for arm in arms if "better" in words[arm].values()]
-    best, method = (helping or arms)[0], short_name(first["method"])
-    said = sentence(best, reference, method, words[best])
-    if len(arms) > 1 and (helping or few):
-        said = f"the best of {len(arms)} arms{'' if helping else ' so far'}: {said}"
-    elif len(arms) > 1:
-        said = f"none of {len(arms)} arms {verb('better', reference, method)} by a significant difference"
-    rest = f"; no verdict below {FEWEST} seeds" if few else ""
+    decisive, method = decisive_sets(comparison), short_name(first["method"])
+    helping = [arm for arm in arms if any(words[arm][test] == "better" for test in decisive)]
+    best = (helping or arms)[0]
+    among = f"the best of {len(arms)} arms{'' if helping else ' so far'}"
+    said = sentence(best, reference, method, words[best], f", {among}," if len(arms) > 1 else "")
+    if len(arms) > 1 and among not in said:
+        said = f"{among}: {said}"
+    elsewhere = {
+        arm: [test for test, word in words[arm].items() if word == "better"] for arm in arms if arm not in helping
+    }
+    only = [
+        f"{arm} {verb('better', reference, method)} on {listed(tests)}" for arm, tests in elsewhere.items() if tests
+    ]
+    if len(arms) > 1 and not helping and not few:
+        where = f" on {listed(decisive)}" if only else ""
+        said = f"none of {len(arms)} arms {verb('better', reference, method)}{where} by a significant difference"
+        said += f"; {' and '.join(only)}" if only else ""
+    if only and not helping:
+        said += ", but no gain is shown where the cue is gone"
+    rest = f"; {NO_VERDICT}" if few else ""
     return f"On {short_name(first['data'])}, {said}{rest} ({weight(comparison)})."
 
 
@@ -105,8 +137,8 @@ def reference_name(reference: str, article: str = "the") -> str:
     return f"{article} plain arm" if reference == NO_DEBIAS else reference
 
 
-def sentence(arm: str, reference: str, method: str, words: dict[str, str]) -> str:
-    """Return what an arm does beside the reference, from a verdict per test set."""
+def sentence(arm: str, reference: str, method: str, words: dict[str, str], among: str = "") -> str:
+    """Return what an arm does beside the reference, from a verdict per test set; `among` may follow the arm's name."""
     by_word: dict[str, list[str]] = {}
     for test, word in words.items():
         by_word.setdefault(word, []).append(test)
@@ -119,22 +151,24 @@ def sentence(arm: str, reference: str, method: str, words: dict[str, str]) -> st
         beside = "" if reference == NO_DEBIAS else f" instead of {reference}"
         pointed = [f"{word.removeprefix('points ')} on {listed(tests)}" for word, tests in hints]
         return f"with {arm}{beside} the seeds point {', and '.join(pointed)}"
-    pair = f"between {method} with {arm} and without" if reference == NO_DEBIAS else f"between {arm} and {reference}"
+    pair = (f"{method} with {arm}{among}", "without") if reference == NO_DEBIAS else (f"{arm}{among}", reference)
+    between = f"between {' and '.join(pair)}"
     for word in (NO_DIFFERENCE, "no clear direction"):
         if word in by_word:
-            return f"{word} {pair}"
-    return f"one seed cannot tell a difference {pair}"
+            return f"{word} {between}"
+    return f"{'equal differences in every seed' if SAME in by_word else 'one seed'} cannot tell a difference {between}"
 
 
 def answer(comparison: dict[str, Any]) -> list[str]:
     """Return what a comparison says in sentences: of a pair, one per test set; of more arms, one per arm, ranked."""
     count = sum(map(len, comparison["effects"].values()))
+    lines = given_back(comparison)
     if len(comparison["effects"]) == 1:
         ((arm, tests),) = comparison["effects"].items()
         corrected = f", corrected for {count} test sets" if count > 1 else ""
-        lines = [on_test_set(arm, test, effects["A_avg"], corrected) for test, effects in tests.items()]
+        lines += [on_test_set(arm, test, effects["A_avg"], corrected) for test, effects in tests.items()]
     else:
-        lines = [of_arm(arm, comparison["effects"][arm]) for arm in ranked(comparison)]
+        lines += [of_arm(arm, comparison["effects"][arm]) for arm in ranked(comparison)]
         plain = next(iter(comparison["arms"]))
         lines.append(f"points of A_avg beside {plain}; words go by p-values corrected for {count} comparisons")
     lines += power(comparison)
@@ -149,6 +183,27 @@ def answer(comparison: dict[str, Any]) -> list[str]:
                 f"{whose}{mean_error(dropped['share'])}% of the dropped cells lay on the shortcut; "
                 f"{mean_error(dropped['chance'])}% would have by chance"
             )
+    return lines
+
+
+def given_back(comparison: dict[str, Any]) -> list[str]:
+    """Return what the best arm gives back of what relying on the cue costs, per set where no arm is sure to help."""
+    found, words = comparison.get("diagnosis"), words_of(comparison)
+    arms, lines = contenders(list(comparison["effects"])), []
+    for test, lost in found["lost"].items() if found and found["lost_between"] == "test sets" else ():
+        if lost["finding"] != "relies" or any(words[arm][test] == "better" for arm in arms):
+            continue
+        gains = {arm: diff for arm in arms if (diff := comparison["effects"][arm][test]["A_avg"]["diff"]) is not None}
+        best = max(gains, key=gains.__getitem__, default="")
+        gain = gains.get(best, 0.0)
+        back = (
+            f"{best} gives back {gain:.1f} on {test} ({words[best][test]})"
+            if gain > 0
+            else f"no arm gives back any on {test}"
+        )
+        guessing = all(learned(accuracy_on(test, arm)) is False for arm in comparison["arms"].values())
+        blind = "; all arms are hardly better than a blind guess there" if guessing else ""
+        lines.append(f"of {lost['diff']:.1f} lost points, {back}{blind}")
     return lines
 
 

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from droptop.options import NO_DEBIAS
 from droptop.results.metrics import is_of_group
-from droptop.results.statistics import CURVES, Effect, estimate
+from droptop.results.statistics import CURVES, FEWEST, NO_VERDICT, Effect, estimate
 from droptop.system.short_names import short_name
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
@@ -19,7 +19,12 @@ NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst"
 def mean_error(values: Iterable[float | None]) -> str:
     """Return mean ± standard error over seeds as text; "-" without values."""
     mean, error, _ = estimate(values)
-    return "-" if mean is None else f"{mean:.1f}" if error is None else f"{mean:.1f} ± {error:.1f}"
+    return "-" if mean is None else f"{mean:z.1f}" if error is None else f"{mean:z.1f} ± {error:.1f}"
+
+
+def signed(points: float) -> str:
+    """Return a difference as text, with its sign; what rounds to zero is +0.0."""
+    return f"{points:+z.1f}"
 
 
 def p_text(p: float | None) -> str:
@@ -31,8 +36,8 @@ def effect_cells(effect: Effect) -> list[str]:
     """Return difference, 95% interval, p-value and, where there is one, corrected p-value as cells of a table."""
     diff, interval = effect["diff"], effect["ci95"]
     return [
-        "-" if diff is None else f"{diff:+.1f}",
-        "-" if interval is None else f"{interval[0]:+.1f} .. {interval[1]:+.1f}",
+        "-" if diff is None else signed(diff),
+        "-" if interval is None else " .. ".join(map(signed, interval)),
         p_text(effect["p"]),
         *([p_text(effect["p_holm"])] if "p_holm" in effect else []),
     ]
@@ -155,8 +160,8 @@ def study_table(rows: list[dict[str, Any]], by: Sequence[str], reference: str = 
         if row["diff"] is not None:
             interval = [] if row["low"] is None else [row["low"], row["high"]]
             effect = [
-                f"{row['diff']:+.1f}",
-                " .. ".join(f"{edge:+.1f}" for edge in interval) or "-",
+                signed(row["diff"]),
+                " .. ".join(map(signed, interval)) or "-",
                 p_text(row["p"]),
                 p_text(row["p_holm"]),
             ]
@@ -165,8 +170,9 @@ def study_table(rows: list[dict[str, Any]], by: Sequence[str], reference: str = 
             row["test"],
             row["figure"],
             str(row["n"]),
-            f"{row['mean']:.1f}{error}",
+            f"{row['mean']:z.1f}{error}",
             *effect,
         )
-    table.caption = f"{LEGEND}; n: seeds"
+    few = any(row["p"] is not None and row["pairs"] < FEWEST for row in rows)
+    table.caption = f"{LEGEND}; n: seeds{f'; {NO_VERDICT}' if few else ''}"
     return table

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, overload
 
 from droptop.errors import BadRequest
-from droptop.results.statistics import Estimate, estimate, holm, paired_effect
+from droptop.results.statistics import FEWEST, NO_VERDICT, Estimate, estimate, holm, paired_effect
 
 Results: TypeAlias = Mapping[Any, float | None] | Iterable[float | None]  # by seed, or in the order of seeds
 
@@ -40,7 +40,8 @@ class Paired:
             effect += f" ({written('Holm', self.p_holm)})" if self.p_holm != self.p else ""
         means = f"{first} {mean_text(self.reference)}, {second} {mean_text(self.arm)}"
         seen = "" if self.least is None else f", which would have seen an effect of {self.least:.2g}"
-        return f"{second} - {first}: {effect}; {means}; {self.n} seed{'' if self.n == 1 else 's'}{seen}"
+        few = f"; {NO_VERDICT}" if self.p is not None and self.n < FEWEST else ""
+        return f"{second} - {first}: {effect}; {means}; {self.n} seed{'' if self.n == 1 else 's'}{seen}{few}"
 
 
 class PairedArms(dict[str, Paired]):

@@ -13,6 +13,7 @@ SIGNIFICANT = 0.05
 ROUNDING = 1e-9  # of the largest value; differences that are spread by less are the same
 POWER = 0.8  # the chance to see the smallest effect that is said to be seen
 FEWEST = 5  # seeds that a verdict takes; fewer give a direction
+NO_VERDICT = f"no verdict below {FEWEST} seeds"
 LOWER_IS_BETTER = {"F_last"}
 EQUAL = "equal-"  # begins the name of a plain arm that costs as much as the arm whose name follows
 SAME = "the same in every seed: cannot tell"  # the verdict on differences without a spread
