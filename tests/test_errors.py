@@ -77,4 +77,4 @@ def test_a_step_went_wrong_by_its_loss_or_by_its_gradient():
 
 def test_only_a_worker_that_died_is_worth_the_same_command_again():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.DroptopError)]
-    assert [kind for kind in kinds if kind.resumable] == [errors.WorkerDied]
+    assert [kind for kind in kinds if kind.resumable] == [errors.WorkerDied, errors.DiedAtOnce]

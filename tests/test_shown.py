@@ -73,7 +73,7 @@ def test_a_comparison_prints_its_differences_and_what_they_say(found, monkeypatc
     assert printed == repr(found)
     assert all(len(line) <= 200 for line in printed.splitlines())
     for effects in found["effects"]["droptop"].values():
-        assert f"{effects['A_avg']['diff']:+.1f}" in printed
+        assert f"{round(effects['A_avg']['diff'], 1) + 0:+.1f}" in printed
     for sentence in found.sentences():
         assert " ".join(sentence.split()) in " ".join(printed.split())
 
@@ -87,7 +87,7 @@ def test_html_has_the_rows_of_the_table(found):
     assert {len(row) for row in rows} == {len(head)}
     said = " ".join(cell for row in rows for cell in row)
     for effects in found["effects"]["droptop"].values():
-        assert f"{effects['A_avg']['diff']:+.1f}" in said
+        assert f"{round(effects['A_avg']['diff'], 1) + 0:+.1f}" in said
     assert set(found.sentences()) <= set(read.rest)
 
 

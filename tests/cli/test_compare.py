@@ -172,7 +172,7 @@ def test_a_comparison_of_many_arms_has_a_page(of_many, tmp_path, here):
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text()
     headline = re.search(r"<h1>(.*)</h1>", page)[1]
-    assert ", the best of 2 arms so far: " in headline
+    assert ", the best of 2 arms so far" in headline
     assert headline.endswith("; no verdict below 5 seeds (2 seeds).")
     for said in ("The effect of every arm", "Cost of a step", "robust against a plain arm of equal cost: "):
         assert said in page

@@ -66,7 +66,8 @@ def test_impossible_requests_are_refused(args, says, swept, capsys):
     assert len(said.splitlines()) == 1
 
 
-def test_differences_are_to_what_is_named(swept, tmp_path, capsys):
+def test_differences_are_to_what_is_named(swept, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     assert (
         main(["results", str(swept), "--by", "debias", "--against", "droptop", "--export", str(tmp_path / "r.csv")])
         == 0
@@ -79,8 +80,9 @@ def test_differences_are_to_what_is_named(swept, tmp_path, capsys):
     assert float(none["diff"]) == pytest.approx(float(none["mean"]) - float(droptop["mean"]))
 
 
-def test_a_comparison_has_the_numbers_of_its_compare_json(comparison, tmp_path, capsys):
+def test_a_comparison_has_the_numbers_of_its_compare_json(comparison, tmp_path, capsys, monkeypatch):
     """Corrected p-values too, since all its arms and test sets are in the table."""
+    monkeypatch.setenv("COLUMNS", "200")
     out = comparison[0]
     assert main(["results", str(out), "--export", str(tmp_path / "r.csv")]) == 0
     assert "to none" in capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_it_measures_every_cue_and_arm(study):
         cost = tests["biased"]["A_avg"] - tests["random"]["A_avg"]
         costs = said.partition("What debiasing gives back")[0]
         [line] = [line for line in costs.splitlines() if f" {cue} " in line and f" {arm} " in line and "│" in line]
-        assert f" {cost:+.1f} " in line
+        assert f" {round(cost, 1) + 0:+.1f} " in line
     assert f"`droptop report {out}`" in said
     with Image.open(out / "figures/stress.png") as picture:
         assert min(picture.size) > 200

@@ -122,8 +122,9 @@ def metrics(run):
 
 
 @pytest.fixture
-def compared(tree, here, tmp_path):
+def compared(tree, here, tmp_path, monkeypatch):
     """A comparison on a folder with groups, and its plain arm on the same without."""
+    monkeypatch.setenv("COLUMNS", "200")  # no name is broken over lines
     asked = ("--data", f"folder:{tree}", *RUN.split(), "--out")
     assert here("run", "--debias", "none", *asked, tmp_path / "plain").returncode == 0
     write_groups(tree, rows=[(*row, "phone") for row in write_groups(tree)], header=("path", "background", "camera"))

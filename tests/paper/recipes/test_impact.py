@@ -62,13 +62,7 @@ def test_figures_of_both_trainings_side_by_side(tmp_path):
     table = impact.table(both_trainings(tmp_path, "fashion-background"), "fashion-background")
     rows = {row[1]: row for row in table.without_paper().rows[:5]}
     assert list(rows) == ["A_1", "A_2", "A_avg", "F_last", "ordinary training"]
-    assert [str(cell) for cell in rows["A_2"][2:]] == [
-        "30.5 ± 0.5",
-        "40.5 ± 0.5",
-        "2",
-        "+10.0 (+10.0 to +10.0), p < 0.001",
-        "32.8%",
-    ]
+    assert [str(cell) for cell in rows["A_2"][2:]] == ["30.5 ± 0.5", "40.5 ± 0.5", "2", "+10.0", "32.8%"]
     assert rows["F_last"][-1].value == pytest.approx(100 * 5 / 20.5)  # less forgetting is a gain
     assert all(row[2:5] == [None, None, None] and row[-1] == "" for row in table.rows)  # it is not the paper's stream
     assert (
@@ -81,6 +75,6 @@ def test_both_trainings_are_shown_beside_the_papers(tmp_path):
     rows = {row[1]: row for row in table.rows[:5]}
     assert [str(cell) for cell in rows["A_avg"][2:5]] == ["31.9 ± 1.2", "34.4 ± 0.6", "7.6%"]
     assert rows["A_avg"][-1] == "no claim"  # +2.5 ± 1.3
-    assert rows["F_last"][-1] == "partly"  # -5.1 ± 2.3; here -5.0
+    assert rows["F_last"][-1] == "cannot tell"  # the same difference in every seed has no spread
     assert all(row[-1] == "" for row in table.rows[5:])  # tested on the originals
     assert any(note.startswith("Tiny-ImageNet-9 stands in for Split ImageNet-9") for note in table.notes)

@@ -34,7 +34,7 @@ def test_costs_are_read_from_the_measurements(tmp_path):
         "57.1%",
         "36.4%",
         "2",
-        "+6.0 (+6.0 to +6.0), p < 0.001",
+        "+6.0",
     ]
     whole = overhead.table(results, "fashion-sticker")
     assert {row[2] for row in whole.rows} == {""}  # the paper's costs are of another stream
