@@ -1,4 +1,4 @@
-# make demo      does debiasing help on a stream with a shortcut? Two to three minutes on two cores, no download of data.
+# make demo      does debiasing help on a stream with a shortcut? About three minutes on two cores, no download of data.
 # make test      the tests, each with one thread; one more at a time than there are cores, since some only wait.
 # make check     lint, format, types, the import contracts, and whether what scripts write is what they would write now.
 # make evidence  renders the tables of the evidence from their data.
@@ -15,7 +15,7 @@ DEMO := runs/demo
 
 demo: .venv/installed
 	@if [ -e $(DEMO)/config.toml ]; then .venv/bin/droptop resume $(DEMO); \
-	else .venv/bin/droptop compare --data fashion-sticker --method er --debias droptop --seeds 4 --out $(DEMO); fi
+	else .venv/bin/droptop compare --data fashion-sticker --method er --debias droptop --seeds 5 --out $(DEMO); fi
 	@echo 'droptop is .venv/bin/droptop here; `source .venv/bin/activate` puts it on the path'
 
 test: .venv/installed

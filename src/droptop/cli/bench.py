@@ -33,7 +33,7 @@ class BenchOptions:
     methods: str = ",".join(METHODS)
     """Methods to time, separated by commas."""
     debias: str = "droptop"
-    """What to debias with, to compare with none."""
+    """Debiasing to time, beside none."""
     seeds: str = "1"
     """Numbers of seeds that train at once on a GPU, separated by commas."""
     engines: str = ""

@@ -1,4 +1,4 @@
-"""What a terminal says of a run or comparison that is done: what the plain arm does, the effect, what to try next."""
+"""Print the outcome of a run or comparison: what the plain arm does, the effect, what to try next."""
 
 from pathlib import Path
 from typing import Any

@@ -32,7 +32,7 @@ class ReportOptions:
     """Options to group a study by, separated by commas, such as lr,debias: of a numeric one, accuracy is shown over its
     values. By default method and debiasing."""
     against: str | None = None
-    """What a study's differences are to: a debiasing, a method, or an option with its value (lr=0.1); by default the
+    """Reference of a study's differences: a debiasing, a method, or an option with its value (lr=0.1); by default the
     same without debiasing."""
     open: bool = False
     """Open the page in the browser."""

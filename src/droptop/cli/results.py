@@ -27,7 +27,7 @@ class ResultsOptions:
     """Options to group by, separated by commas; with seed among them, there is a row per seed. By default
     data,method,debias, or the arm of a comparison."""
     against: str | None = None
-    """What differences are to: a debiasing, a method, an option with its value (lr=0.1), or several of these; by
+    """Reference of the differences: a debiasing, a method, an option with its value (lr=0.1), or several of these; by
     default the same without debiasing, or the first arm of a comparison."""
     figures: str | None = None
     """Figures to show, separated by commas; by default A_avg, A_last, F_last and, of groups, the worst and the gap."""

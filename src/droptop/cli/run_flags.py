@@ -26,7 +26,7 @@ from droptop.recipes import RECIPES
 from droptop.runs.config import Config, RunOptions, resolve, settings_of
 from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
-from droptop.runs.plan import Plan, arms_made, plan_of
+from droptop.runs.plan import Plan, arms_made, arms_wanted, plan_of
 from droptop.runs.reference import usual_debias
 from droptop.streams import known_names
 from droptop.system.toml_files import leaves, read_tables
@@ -83,7 +83,7 @@ def parse(command: Command, args: list[str]) -> Asked:
     usual = {"data": "fashion-sticker", "method": "er", "debias": usual_debias(arms, against)}
     data, method, debias = (last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
     device = {"device": last(args, "--device") or written.get("device", RunOptions.device)}
-    base = with_members_of_all(arms_made(command, data, method, debias, device, arms, against=against))
+    base = with_members_of_all(arms_made(arms_wanted(command, debias, arms, against), data, method, debias, device))
     given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
     tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
     typed_in, paths = _canonical(args, base)

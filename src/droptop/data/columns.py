@@ -1,4 +1,4 @@
-"""What the columns of a table of images hold: which has the images, which the labels, and which rows are for testing.
+"""Find the columns of a table of images: which has the images, which the labels, and which rows are for testing.
 
 Columns and splits are found by their usual names, in any case, unless they are named.
 """

@@ -12,7 +12,7 @@ else that is odd is refused with the name of the file or folder.
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -125,19 +125,25 @@ def read_part(folder: Path, left_out: LeftOut | None = None) -> ImageFolder:
     return ImageFolder(folder.parent, tuple(classes), tuple(names), tuple(labels))
 
 
-def class_names(folder: Path, left_out: LeftOut) -> list[str]:
-    """Return the names of the folders of classes in that of a part."""
-    names = []
+def visible(folder: Path, left_out: LeftOut) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder, but what nobody put there as data: hidden, of an archiver, or a link to nowhere."""
     for entry in listing(folder):
         if entry.name.startswith("."):
             left_out.add(HIDDEN, Path(entry.path))
-        elif is_folder(entry):
-            if entry.name == ARCHIVER:
-                left_out.add(MAC, Path(entry.path))
-            else:
-                names.append(entry.name)
-        elif not is_file(entry):
+        elif is_folder(entry) and entry.name == ARCHIVER:
+            left_out.add(MAC, Path(entry.path))
+        elif not is_folder(entry) and not is_file(entry):
             left_out.add(BROKEN, Path(entry.path))
+        else:
+            yield entry
+
+
+def class_names(folder: Path, left_out: LeftOut) -> list[str]:
+    """Return the names of the folders of classes in that of a part."""
+    names = []
+    for entry in visible(folder, left_out):
+        if is_folder(entry):
+            names.append(entry.name)
         elif looks_like_image(entry.name):
             left_out.add(OUTSIDE, Path(entry.path))
     return names
@@ -147,16 +153,9 @@ def image_names(folder: Path, left_out: LeftOut) -> list[str]:
     """Return the names of the images in the folder of a class; refuse one without images."""
     names = []
     deeper: list[Path] = []
-    for entry in listing(folder):
-        if entry.name.startswith("."):
-            left_out.add(HIDDEN, Path(entry.path))
-        elif is_folder(entry):
-            if entry.name == ARCHIVER:
-                left_out.add(MAC, Path(entry.path))
-            else:
-                deeper += images_below(entry.path)
-        elif not is_file(entry):
-            left_out.add(BROKEN, Path(entry.path))
+    for entry in visible(folder, left_out):
+        if is_folder(entry):
+            deeper += images_below(entry.path)
         elif is_image(entry.name):
             names.append(entry.name)
         elif looks_like_image(entry.name):

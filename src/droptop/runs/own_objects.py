@@ -56,12 +56,12 @@ def check_kind(option: str, value: Any) -> None:
     """Raise BadRequest if a value can be no stream, or no model."""
     kind = Stream if option == "data" else nn.Module
     if not (isinstance(value, str | kind) or callable(value)):
-        raise BadRequest(f"{option} takes {TAKES[option]}, not {a(value)}")
+        raise BadRequest(f"{option} takes {TAKES[option]}, not {described(value)}")
     if option == "data" and isinstance(value, nn.Module | type):
-        raise BadRequest(f"data takes {TAKES['data']}, not {a(value)}")
+        raise BadRequest(f"data takes {TAKES['data']}, not {described(value)}")
 
 
-def a(value: Any) -> str:
+def described(value: Any) -> str:
     """Return what a value is, for a message."""
     return f"the class {value.__name__}" if isinstance(value, type) else a_kind(type(value))
 

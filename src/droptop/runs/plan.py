@@ -138,8 +138,8 @@ def plan_of(
     """
     check_name("method", method)
     check_name("debias", debias)
-    made = arms_made(command, data, method, debias, options, arms, against)
     wanted = arms_wanted(command, debias, arms, against)
+    made = arms_made(wanted, data, method, debias, options)
     light = {
         path: values for name, arm in made.items() for path, values in lighter(arm, {*options, *wanted[name]}).items()
     }
@@ -149,16 +149,9 @@ def plan_of(
 
 
 def arms_made(
-    command: Command,
-    data: str,
-    method: str,
-    debias: str,
-    options: Mapping[str, Any],
-    arms: Mapping[str, Mapping[str, Any]] | None = None,
-    against: str | None = None,
+    wanted: Mapping[str, Mapping[str, Any]], data: str, method: str, debias: str, options: Mapping[str, Any]
 ) -> dict[str, Config]:
-    """Return the arms that `plan_of` makes a plan of; one that `--against` says has no name of its own yet."""
-    wanted = arms_wanted(command, debias, arms, against)
+    """Return the arms that are wanted, each with a whole configuration; refuse an option that none of them has."""
     made, unused, device = dict[str, Config](), set(options), device_of(options)
     for name, own in wanted.items():
         where = "--against: " if name == REFERENCE else f"[arms.{name}]: "

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from droptop.data import cifar as cifar_files
@@ -127,14 +128,20 @@ def _folder(path: str) -> StreamKind:
     return own_images(partial(folder.folder, path), folder.FolderConfig, "your own images", data)
 
 
-def _csv(path: str) -> StreamKind:
-    data = Data(
-        lambda root: csv_images.where(path),
-        lambda root, progress: csv_images.check(path, progress),
-        lambda columns, progress: csv_images.check(path, progress, columns),
-        version=partial(csv_images.version, path),
+def in_columns(files: ModuleType, place: str) -> Data:
+    """Return the images of a table, by the functions of the module that reads its kind."""
+    return Data(
+        lambda root: files.where(place),
+        lambda root, progress: files.check(place, progress),
+        lambda columns, progress: files.check(place, progress, columns),
+        version=partial(files.version, place),
     )
-    return own_images(partial(listed.csv_file, path), listed.CsvConfig, "images in a list", data)
+
+
+def _csv(path: str) -> StreamKind:
+    return own_images(
+        partial(listed.csv_file, path), listed.CsvConfig, "images in a list", in_columns(csv_images, path)
+    )
 
 
 def _published(files: published_files.Published, about: str) -> StreamKind:
@@ -151,13 +158,7 @@ def _nico(context: str) -> StreamKind:
 
 
 def _hub(name: str) -> StreamKind:
-    data = Data(
-        lambda root: hub_images.where(name),
-        lambda root, progress: hub_images.check(name, progress),
-        lambda columns, progress: hub_images.check(name, progress, columns),
-        version=partial(hub_images.version, name),
-    )
-    return own_images(partial(hub.hub, name), hub.HubConfig, "images of the hub", data)
+    return own_images(partial(hub.hub, name), hub.HubConfig, "images of the hub", in_columns(hub_images, name))
 
 
 def _waterbirds() -> StreamKind:

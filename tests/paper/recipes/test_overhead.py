@@ -24,17 +24,17 @@ def test_costs_are_read_from_the_measurements(tmp_path):
         for arm, cost in costs.items():
             results.measurements.once(
                 overhead.key(results, "fashion-sticker", arm, number),
-                lambda cost=cost, number=number: {"ms": cost + number, "mib": 100.0},
+                lambda cost=cost, number=number: {"ms": cost * (1 + 0.1 * number), "mib": 100.0},
             )
     table = overhead.table(results, "fashion-sticker").without_paper()
     assert [str(cell) for cell in table.rows[5]] == [
         "",
         "ER + DropTop, probe of the whole memory",
-        "16.5 ± 0.5",
-        "57.1%",
-        "36.4%",
+        "16.8 ± 0.8",
+        "60.0%",
+        "37.5%",
         "2",
-        "+6.0",
+        "+6.3 (+2.5 to +10.1), p = 0.030",
     ]
     whole = overhead.table(results, "fashion-sticker")
     assert {row[2] for row in whole.rows} == {""}  # the paper's costs are of another stream
