@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from rich.console import Console
@@ -86,11 +87,13 @@ def watch(folder: Path, page: Callable[[], Any], port: int, show: bool, console:
     pages = Pages(folder, lambda version: render(page(), version))
     pages.html()  # refuses a folder that cannot be shown, before anything is served
     with server(pages, port) as serving:
-        address = f"http://127.0.0.1:{serving.server_port}/"
+        address = serving.address
         console.print(f"report at {address} (Ctrl-C ends it)", highlight=False, markup=False, soft_wrap=True)
-        if show:
-            webbrowser.open(address)
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), TemporaryDirectory() as own:
+            if show:  # by a file that only this user can read: commands, with a token in them, can be read by all
+                leads = Path(own) / "report.html"
+                leads.write_text(f'<meta http-equiv="refresh" content="0; url={address}">')
+                webbrowser.open(leads.as_uri())
             serving.serve_forever()
     return 0
 

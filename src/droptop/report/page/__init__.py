@@ -8,6 +8,7 @@
     attention.py  the maps that runs record, made small enough for a page
     render.py     from a page to HTML, by jinja2
     serve.py      the page while a run goes on
+    private_server.py  a web server for one person on this machine
     assets/       template, style, script
 
 A page is described as data first (content.py) and drawn last (render.py), so that tests can read what it says.

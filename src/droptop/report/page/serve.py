@@ -1,4 +1,4 @@
-"""The page while a run goes on: served on this machine alone, made again when the folder has changed.
+"""The page while a run goes on: served to one person on this machine, made again when the folder has changed.
 
 The page asks for the folder's version every few seconds and reloads itself when the version has changed.
 """
@@ -7,10 +7,9 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from droptop.errors import BadRequest
+from droptop.report.page.private_server import Answer, PrivateServer
 
 WATCHED = ("metrics.jsonl", "result.json", "summary.json", "compare.json", "failed.json", "study.toml")
 PAUSE = 3.0  # seconds for which a version of the folder is taken for current
@@ -56,42 +55,12 @@ def version_of(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def server(pages: Pages, port: int) -> ThreadingHTTPServer:
-    """Return a server of pages on 127.0.0.1, on any free port where `port` is 0; refuse a port that is taken."""
+def server(pages: Pages, port: int) -> PrivateServer:
+    """Return a server of pages, on any free port where `port` is 0; refuse a port that is taken."""
 
-    class Handler(BaseHTTPRequestHandler):
-        """Answer requests from this machine."""
+    def answer(path: str) -> Answer | None:
+        if path == "version":
+            return Answer(pages.current().encode(), "text/plain; charset=utf-8")
+        return Answer(pages.html(), "text/html; charset=utf-8") if path == "" else None
 
-        def do_GET(self) -> None:
-            """Answer with the page or its version."""
-            path = self.path.partition("?")[0]
-            if self.headers.get("Host", "").partition(":")[0] not in ("127.0.0.1", "localhost"):
-                self.send_error(403)  # a foreign site that points its own name at this machine
-            elif path == "/version":
-                self.answer(pages.current().encode(), "text/plain")
-            elif path == "/":
-                self.answer(pages.html(), "text/html; charset=utf-8")
-            elif path == "/favicon.ico":
-                self.answer(b"", "image/x-icon")
-            else:
-                self.send_error(404)
-
-        def answer(self, body: bytes, kind: str) -> None:
-            """Send a body of a media type."""
-            self.send_response(200)
-            for name, value in (
-                ("Content-Type", kind),
-                ("Content-Length", str(len(body))),
-                ("Cache-Control", "no-store"),
-            ):
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Print nothing about a request."""
-
-    try:
-        return ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    except OSError as error:
-        raise BadRequest(f"--port takes a free port, not {port}: {error.strerror}") from None
+    return PrivateServer(answer, port)
