@@ -35,6 +35,8 @@ usage: droptop COMMAND ...
              droptop sweep examples/study.toml --out studies/first
   stress   paints cues on your images, and says what each costs and what debiasing gives back
              droptop stress --data folder:my/images --method er --out studies/cues
+  tune     finds options for a method on training images that are held out; test sets are not looked at
+             droptop tune --data fashion --method er --over lr=log:0.005:0.5 --trials 20 --out tunes/first
   status   shows how far a run, comparison or study is
              droptop status studies/first
   results  shows what a study found, grouped by any of its options
@@ -60,6 +62,7 @@ COMMANDS = {
     "export": "export",
     "sweep": "sweep",
     "stress": "stress",
+    "tune": "tune",
     "status": "status",
     "results": "results",
     "report": "report",

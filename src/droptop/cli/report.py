@@ -20,13 +20,16 @@ from droptop.cli import arguments
 from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require
 from droptop.runs.folder import read_request, recorded_flags
+from droptop.sweeps.tuning.findings import is_tuning, read_findings
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
     """Hold the options of `droptop report`."""
 
-    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run, comparison or study, finished or not.")]
+    folder: Annotated[
+        Positional[Path], arg(metavar="FOLDER", help="A run, comparison, study or tuning, finished or not.")
+    ]
     out: Path | None = None
     """File to write; by default report.html in the folder."""
     by: str | None = None
@@ -100,6 +103,8 @@ def watch(folder: Path, page: Callable[[], Any], port: int, show: bool, console:
 
 def command(folder: Path) -> str:
     """Return the command that makes the same again, in a folder of its own."""
+    if is_tuning(folder):
+        return shlex.join([*read_findings(folder)["command"], "--out", f"{folder}-again"])
     if (folder / "study.toml").is_file():
         return shlex.join(["droptop", "sweep", str(folder / "study.toml"), "--out", f"{folder}-again"])
     request, flags = read_request(folder), recorded_flags(folder)

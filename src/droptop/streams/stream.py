@@ -127,7 +127,7 @@ class Stream:
             raise BadRequest(f'test sets come by name, such as {{"test": samples}}, not as a {type(tests).__name__}')
         require(seed >= 0, "seed", "a number from 0", seed)
         check_source(spec, train, f"training images of {name}")
-        for test, source in tests.items():
+        for test, source in tests.items() if not config.hold_out else ():  # else nothing looks at them
             check_source(spec, source, f"test set {test} of {name}")
         if cue is not None and not (isinstance(cue, Mapping) and cue.keys() <= tests.keys()):
             raise BadRequest(f'cue says by name which test sets have it, such as {{"test": True}}, not {cue!r}')

@@ -82,10 +82,12 @@ def on_ray(address: str | None, cpus: float, gpus: float) -> Engine:
 def _work(ray: Any, packs: list[Pack], driver: Driver, cpus: float, gpus: float) -> None:
     """Submit packs as there is room for them, and tell the driver what becomes of each."""
     task = ray.remote(run_pack).options(num_cpus=cpus, num_gpus=gpus, max_retries=LOST)
-    waiting, submitted = deque(packs), dict[Any, Pack]()
+    waiting, submitted = deque(packs or driver.more()), dict[Any, Pack]()
     try:
         while waiting or submitted:
             slots = max(1, int(ray.cluster_resources().get("CPU", 1) / max(cpus, 0.01)))
+            while len(waiting) + len(submitted) < slots and (more := driver.more()):
+                waiting.extend(more)
             while waiting and len(submitted) < AHEAD * slots:
                 pack = waiting.popleft()
                 submitted[task.remote(pack)] = pack
@@ -104,6 +106,8 @@ def _work(ray: Any, packs: list[Pack], driver: Driver, cpus: float, gpus: float)
                     waiting.append(pack)
                 else:
                     waiting.extend(driver.retry(pack, outcome))
+            if not (waiting or submitted):
+                waiting.extend(driver.more())
     except KeyboardInterrupt:
         for reference in submitted:
             ray.cancel(reference, force=False)  # a request, on which the cell saves and ends

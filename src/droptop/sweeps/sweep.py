@@ -42,6 +42,13 @@ class Driver(Observer):
         """Take jobs that failed; return what to try again, in packs."""
         raise NotImplementedError
 
+    def more(self) -> list[Pack]:
+        """Return what to run next, where a worker has nothing left to do: for a worker each, in packs; usually nothing.
+
+        A driver that decides what to run by what is done, as tuning does, gives an engine no packs at the start.
+        """
+        return []
+
 
 Engine = Callable[[list[Pack], Driver], None]
 
@@ -137,7 +144,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
         for note in notes:
             observer.note(note)
         hashed = cache(file_hash)
-        runs = dict(prepare(out, config, observer.note, hashed) for config in configs)
+        folders = {out / "runs" / folder_name(config): config for config in configs}
+        runs = {run: prepare(run, config, observer.note, hashed) for run, config in folders.items()}
         cells = cells_of(configs)
         record_cells(out, cells)
         packs = waiting(runs)
@@ -181,12 +189,12 @@ def check(configs: list[Config], out: Path) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def prepare(out: Path, config: Config, note: Callable[[str], None], hashed: FileHash) -> tuple[Path, Config]:
-    """Make or update the run folder of a configuration; return the folder and the configuration that is run there.
+def prepare(run: Path, config: Config, note: Callable[[str], None], hashed: FileHash) -> Config:
+    """Make or update the run folder of a configuration; return the configuration that is run there.
 
     Its config.toml keeps the seeds that earlier versions of the study asked for.
     """
-    run, seeds, asked = out / "runs" / folder_name(config), config.seeds, config
+    seeds, asked = config.seeds, config
     config = asked.with_effective_kappa_0()
     if (run / "config.toml").exists():
         (recorded,) = load(run).arms.values()
@@ -201,7 +209,7 @@ def prepare(out: Path, config: Config, note: Callable[[str], None], hashed: File
     record_environment(run, config, unfinished, note, hashed)
     if unfinished:
         record_flags(run, plan)
-    return run, config
+    return config
 
 
 def waiting(runs: dict[Path, Config]) -> list[Pack]:

@@ -3,6 +3,7 @@
     arms.py       what a run folder holds so far, finished or not
     runs.py       the page of a run or comparison: first answer.py, then sections.py, with one chart or more each
     study.py      the page of a study
+    tuning.py     the page of a tuning
     content.py    what a page is made of
     charts.py     from numbers to Vega-Lite, by altair
     attention.py  the maps that runs record, made small enough for a page

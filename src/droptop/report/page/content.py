@@ -42,7 +42,7 @@ class Table(NamedTuple):
 class Page:
     """Hold all that a page says."""
 
-    kind: str  # run, comparison or study
+    kind: str  # run, comparison, study or tuning
     title: str
     headline: str
     findings: list[str]

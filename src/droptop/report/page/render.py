@@ -17,13 +17,15 @@ from droptop.errors import BadRequest
 from droptop.report.page.content import Page
 from droptop.report.page.runs import page_of_runs
 from droptop.report.page.study import page_of_study
+from droptop.report.page.tuning import page_of_tuning
 from droptop.runs.folder import environments, read_request, recorded_flags
+from droptop.sweeps.tuning.findings import is_tuning
 from droptop.system.cache_folder import cache_folder
 from droptop.system.files import write_atomic
 
 
 def describe(folder: Path, again: str, by: Sequence[str] | None = None, against: str | None = None) -> Page:
-    """Return the page of a run, a comparison or a study; `again` is the command that makes the same again.
+    """Return the page of a run, a comparison, a study or a tuning; `again` is the command that makes the same again.
 
     A study's is grouped by the options in `by`, and its differences are to what `against` says.
     """
@@ -32,6 +34,9 @@ def describe(folder: Path, again: str, by: Sequence[str] | None = None, against:
         return page_of_study(
             folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs), by, against
         )
+    if is_tuning(folder):
+        runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
+        return page_of_tuning(folder, again, environment_of(runs))
     request = read_request(folder)
     text = (folder / "config.toml").read_text("utf-8")
     page = page_of_runs(request, again, text, environment_of([folder]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from droptop.report.page.private_server import Answer, PrivateServer
 
-WATCHED = ("metrics.jsonl", "result.json", "summary.json", "compare.json", "failed.json", "study.toml")
+WATCHED = ("metrics.jsonl", "result.json", "summary.json", "compare.json", "failed.json", "study.toml", "tune.json")
 PAUSE = 3.0  # seconds for which a version of the folder is taken for current
 
 
