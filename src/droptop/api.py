@@ -1,4 +1,4 @@
-"""The commands `run`, `compare` and `resume` as functions; the command line calls the same code.
+"""The commands `run`, `compare`, `resume` and `tune` as functions; the command line calls the same code.
 
     comparison = droptop.compare("fashion-sticker", "er", ["droptop", "robust"], seeds=3, out="runs/first")
     print(comparison["effects"]["robust"]["removed"]["A_avg"])
@@ -10,14 +10,15 @@ streams, is imported by them: it calls these functions under `if __name__ == "__
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from droptop import trackers
-from droptop.errors import DroptopError, typed
+from droptop.errors import DroptopError, require, typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
-from droptop.report.shown import Comparison, RunResult, shown
+from droptop.report.shown import Comparison, RunResult, Tuned, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
 from droptop.runs.kept_files import standing_in
@@ -26,11 +27,18 @@ from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
+from droptop.sweeps.local import local
+from droptop.sweeps.tuning.arms import ASKED, Alike, begin_tuning, check_all, is_tuning, load_arms, tune_all, tuned_arms
+from droptop.sweeps.tuning.findings import text_of
+from droptop.sweeps.tuning.request import HOLD_OUT, SEED, By, Search, tune_request
+from droptop.sweeps.tuning.tuner import tune as run_tuning
 from droptop.system import user_files
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
 from droptop.typed_options import Options
+
+Over = Mapping[str, str | Sequence[Any]]  # a range such as log:0.003:0.3 or a list of values, by option
 
 
 def run(
@@ -68,7 +76,7 @@ def run(
     with handed_over(data=data, model=model) as names:
         chosen = NO_DEBIAS if debias is None else debias
         plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
-        return RunResult(start(plan, Path(out), False, Plain()))
+        return RunResult(start(plan, Path(out), False, None, Plain()))
 
 
 def compare(
@@ -82,6 +90,9 @@ def compare(
     arms: Mapping[str, Mapping[str, Any]] | None = None,
     against: str | None = None,
     equal_cost: bool = False,
+    tune: int | None = None,
+    over: Over | None = None,
+    tune_for: str | None = None,
     out: str | Path,
     **options: Unpack[Options],
 ) -> Comparison:
@@ -101,6 +112,9 @@ def compare(
             such as `"width=20"`, or the name of one of the arms; by default the plain arm.
         equal_cost: Whether to add, for every arm that costs more than the reference, a reference that costs the same,
             by more replay.
+        tune: Number of trials to tune every arm by before they are compared, as `droptop.tune` does; by default none.
+        over: What may vary then, as `droptop.tune` takes it: the same for all arms.
+        tune_for: The arm that alone is tuned, such as `"none"`, whose options all others get: usual, and not fair.
         out: The folder of the comparison; each arm has a run folder in it.
         options: Any option of the command line, such as `seeds=3, gamma=5`; it holds for every arm that has it.
 
@@ -119,7 +133,11 @@ def compare(
     with handed_over(data=data, model=model) as names:
         given = with_model(options, names, first, last)
         plan = plan_of("compare", names["data"], method, named, given, arms, against=against)
-        return Comparison(start(plan, Path(out), equal_cost, Plain()))
+        alike = None if tune is None else Alike(tune, said_in_python(over), tune_for)
+        require(
+            alike is not None or not (over or tune_for), "tune", "a number of trials beside over and tune_for", tune
+        )
+        return Comparison(start(plan, Path(out), equal_cost, alike, Plain()))
 
 
 def resume(
@@ -148,6 +166,9 @@ def resume(
             with another stream or model.
     """
     out = Path(out)
+    if is_tuning(out):
+        with handed_over(read_request(out, ASKED).arms[-1].options, data=data, model=model):
+            return shown(go_on_tuning(out, Plain()))
     began = read_request(out).arms[-1].options
     with (
         standing_in(out, trust, "trust=True"),
@@ -155,6 +176,71 @@ def resume(
         saying_where(out, names.get("data")),
     ):
         return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))
+
+
+def tune(
+    data: Data = "fashion-sticker",
+    method: str = "er",
+    debias: str | None = "droptop",
+    *,
+    model: Model | None = None,
+    first: str | None = None,
+    last: str | None = None,
+    over: Over | None = None,
+    trials: int = 30,
+    by: By = "hold-out",
+    confirm: int = 5,
+    confirm_seeds: int = 5,
+    tune_seed: int = SEED,
+    at_once: int | None = None,
+    out: str | Path,
+    **options: Unpack[Options],
+) -> Tuned:
+    """Find options on training images that are held out, by Optuna, and confirm the best on fresh seeds.
+
+    Test sets are not looked at. The choice is the best mean over fresh seeds, never the luckiest trial.
+
+    Args:
+        data: The name of a stream; or a `Stream`, or a function of a seed that gives one.
+        method: The name of a learner, or a Python file that defines one.
+        debias: What to debias with, by name; None for nothing.
+        model: Your own model, as `run` takes it; so are `first` and `last`.
+        first: Name of the model's submodule that gives the first map.
+        last: Name of the submodule that gives the last map.
+        over: What may vary, by option: `{"lr": "log:0.003:0.3", "memory_batch": "int:16:64", "momentum": [0, 0.9]}`; by
+            default the learning rate around the usual one, and momentum.
+        trials: Number of trials, each on the same seed.
+        by: Held-out images of all tasks, or of the first task, which is then learned alone.
+        confirm: Number of trials that are run again on fresh seeds, the best ones.
+        confirm_seeds: Number of fresh seeds.
+        tune_seed: Seed of the trials; those after it confirm.
+        at_once: Number of trials at once; by default one per core, 5 on a GPU. With 1, the same call gives the same
+            trials.
+        out: The folder of the tuning, new or one to continue; `best.toml` in it has the choice.
+        options: Any option of the command line, such as `limit=500`; `hold_out` is the percentage of each class's
+            training images to measure on, by default 10.
+
+    Returns:
+        What stands in `tune.json`, a dict that shows itself as a table: all trials, what was confirmed, the choice.
+
+    Raises:
+        BadRequest: The request cannot be met; nothing was written.
+    """
+    with handed_over(data=data, model=model) as names:
+        chosen = NO_DEBIAS if debias is None else debias
+        plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
+        (config,) = plan.arms.values()
+        search = Search(trials, by, config.stream.hold_out or HOLD_OUT, confirm, confirm_seeds, tune_seed)
+        request = tune_request(config, said_in_python(over), search)
+        return Tuned(run_tuning(request, Path(out), local, Plain(), at_once))
+
+
+def said_in_python(over: Over | None) -> dict[str, str]:
+    """Return what may vary, as `--over` says it."""
+    return {
+        name: values if isinstance(values, str) else ",".join(map(text_of, values))
+        for name, values in (over or {}).items()
+    }
 
 
 def with_model(options: Options, names: dict[str, str], first: str | None, last: str | None) -> dict[str, Any]:
@@ -169,20 +255,40 @@ def followed(options: Options) -> dict[str, Any]:
     return dict(options) | ({"log": trackers.name_of(log)} if isinstance(log, type) else {})
 
 
-def start(plan: Plan, out: Path, equal_cost: bool, observer: Observer) -> dict[str, Any]:
+def start(plan: Plan, out: Path, equal_cost: bool, alike: Alike | None, observer: Observer) -> dict[str, Any]:
     """Make the folder of a run or comparison and train it; refuse a folder that holds something else.
 
-    With `equal_cost`, a comparison gets plain arms that cost what its other arms cost.
+    With `equal_cost`, a comparison gets plain arms that cost what its other arms cost; with `alike`, its arms are tuned
+    before they are compared.
     """
     user_files.refuse_while_importing()
+    asked = None if alike is None else tuned_arms(plan, alike)
     plan = plan.with_effective_kappa_0()
     if equal_cost:
         from droptop.bench.costs import with_equal_cost
 
         check(plan, out)
         plan = with_equal_cost(plan)
+    if asked is not None:
+        asked = replace(asked, plan=plan)
+        for note in filter(None, (*check(plan, out), *check_all(asked), plan.note)):
+            observer.note(note)
+        begin_tuning(asked, out)
+        return go_on_tuning(out, observer)
     for note in filter(None, (*begin(plan, out), plan.note)):
         observer.note(note)
+    return carry_on(plan, out, observer)
+
+
+def go_on_tuning(out: Path, observer: Observer) -> dict[str, Any]:
+    """Tune what is missing of the arms of a comparison, then compare them."""
+    try:
+        plan = tune_all(load_arms(out), out, local, observer)
+    except (KeyboardInterrupt, DroptopError, OSError) as error:
+        if getattr(error, "resumable", True):
+            error.add_note(f"{typed('resume', out)} continues")
+        raise
+    begin(plan, out, tuned=True)
     return carry_on(plan, out, observer)
 
 

@@ -12,13 +12,14 @@ from tyro.conf import Positional, arg
 from droptop import api
 from droptop.cli import arguments, run_flags
 from droptop.cli.outcome import print_outcome
-from droptop.errors import typed
+from droptop.errors import require, typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
 from droptop.runs.kept_files import standing_in
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.requests import finished, load, with_seeds
+from droptop.sweeps.tuning.arms import is_tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,9 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
+    if is_tuning(out):
+        require(options.seeds is None and options.data is None, "seeds", "a comparison whose arms are all tuned", out)
+        return execute(partial(api.go_on_tuning, out), out, console)
     with saying_where(out, options.data), standing_in(out, options.trust, typed("resume", *args, "--trust")):
         plan = with_seeds(with_data(load(out), out, options.data), out, options.seeds)
         done = finished(plan, out)

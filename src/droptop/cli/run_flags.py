@@ -29,6 +29,8 @@ from droptop.runs.folder import Command
 from droptop.runs.plan import Plan, arms_made, arms_wanted, plan_of
 from droptop.runs.reference import usual_debias
 from droptop.streams import known_names
+from droptop.sweeps.tuning.arms import Alike
+from droptop.sweeps.tuning.space import said_of
 from droptop.system.toml_files import leaves, read_tables
 
 CONFIG_HELP = {
@@ -50,7 +52,16 @@ NEEDED_BY_A_VIT = {"weights"}
 AGAINST = (
     "Reference: a debiasing, a method, an option with its value (width=20), or an arm of the file; by default none."
 )
-WITHOUT_PATH = ("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost")  # flags of no option
+TUNE = "Tune every arm first, by N trials each, over the same space and on the same held-out training images."
+OVER = (
+    "An option to tune and its values, beside --tune: lr=log:0.003:0.3, momentum=0,0.9. Give it once per option; by "
+    "default the learning rate and momentum."
+)
+TUNE_FOR = "Tune this arm alone, such as none, and give its options to all: usual, and not fair."
+OF_TUNING = ("tune", "over", "tune-for")
+WITHOUT_PATH = (  # flags of no option
+    *("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost", *OF_TUNING),
+)
 
 
 class Asked(NamedTuple):
@@ -59,10 +70,12 @@ class Asked(NamedTuple):
     plan: Plan
     out: Path
     equal_cost: bool  # are plain arms that cost as much as the others to be added?
+    alike: Alike | None = None  # how arms are to be tuned, if they are
 
 
 def parse(command: Command, args: list[str]) -> Asked:
     """Return what a command line asks for: the arms, and the folder for their results."""
+    over, args = (said_of(values_of(args, "--over")), without(args, "--over")) if command == "compare" else ({}, args)
     file = last(args, "--config")
     tables = {} if file is None else read_tables(Path(file))
     arms = {} if last(args, "--debias") else {name: leaves(table) for name, table in arms_of(tables, file).items()}
@@ -87,10 +100,14 @@ def parse(command: Command, args: list[str]) -> Asked:
     given = {resolve(path, base, f"{file}: "): value for path, value in written.items()}
     tokens = [token for path, value in given.items() for token in as_tokens(path, value, base, f"{file}: ")]
     typed_in, paths = _canonical(args, base)
-    config, out, equal_cost = _second_pass(command, base, tokens + typed_in)
+    config, own = _second_pass(command, base, tokens + typed_in)
     values = flatten(config)
     options = {path: values[path] for path in {*given, *paths} - usual.keys()}
-    return Asked(plan_of(command, data, method, debias, options, arms, against=against), out, equal_cost)
+    plan = plan_of(command, data, method, debias, options, arms, against=against)
+    tune, tune_for = getattr(own, "tune", None), getattr(own, "tune_for", None)
+    require(tune is not None or not (over or tune_for), "tune", "a number of trials beside --over and --tune-for", tune)
+    alike = None if tune is None else Alike(tune, over, tune_for)
+    return Asked(plan, own.out, getattr(own, "equal_cost", False), alike)
 
 
 def _against(command: Command, args: list[str], written: dict[str, Any], arms: dict[str, Any]) -> str | None:
@@ -168,8 +185,27 @@ def last(args: list[str], flag: str) -> str | None:
     return values[-1] if values else None
 
 
-def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Config, Path, bool]:
-    """Return configuration, results folder and --equal-cost from tokens under tyro's names.
+def values_of(args: Sequence[str], flag: str) -> list[str]:
+    """Return all values given for a flag, in their order."""
+    values, tokens = list[str](), list(args)
+    while tokens:
+        name, equals, value = tokens.pop(0).partition("=")
+        if name == flag:
+            if not equals and not tokens:
+                raise BadRequest(f"{flag} takes a value")
+            values.append(value if equals else tokens.pop(0))
+    return values
+
+
+def without(args: Sequence[str], flag: str) -> list[str]:
+    """Return a command line without a flag and its values."""
+    at = [place for place, token in enumerate(args) if token.partition("=")[0] == flag]
+    gone = {place + more for place in at for more in range(1 + ("=" not in args[place]))}
+    return [token for place, token in enumerate(args) if place not in gone]
+
+
+def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Config, Any]:
+    """Return the configuration, and what has the other options such as `out`, from tokens under tyro's names.
 
     Options that no token names are as in `base`.
     """
@@ -183,6 +219,9 @@ def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Con
         where.append(("against", Annotated[str | None, arg(help=AGAINST)], None))
         about = "Add references that cost as much as the others do, by more replay."
         where.append(("equal_cost", Annotated[bool, arg(help=about)], False))
+        where.append(("tune", Annotated[int | None, arg(help=TUNE)], None))
+        where.append(("over", Annotated[str | None, arg(help=OVER, metavar="NAME=VALUES")], None))
+        where.append(("tune_for", Annotated[str | None, arg(help=TUNE_FOR, metavar="ARM")], None))
     request_type = dataclasses.make_dataclass(
         "Request",
         where
@@ -202,7 +241,7 @@ def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Con
     parsed: Any = read(request_type, tokens, f"droptop {command}", ABOUT[command])
     values = {name: getattr(parsed, name) for name in sections}
     config = Config(**values, members=settings_of({name: getattr(parsed, name) for name in members}))
-    return config, parsed.out, getattr(parsed, "equal_cost", False)
+    return config, parsed
 
 
 def show_help(command: Command, own: Sequence[help.Option], base: Config, everything: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from droptop.cli import help, run_flags
-from droptop.cli.stress_study import check_cues, grown, study_text, without
+from droptop.cli.stress_study import check_cues, grown, study_text
 from droptop.cli.sweep import exit_code, run_cells
 from droptop.errors import BadRequest, typed
 from droptop.options import BIASED, RANDOM, REMOVED
@@ -37,7 +37,7 @@ def stress(args: list[str], console: Console) -> int:
         help.show("droptop stress", ABOUT, {"": listed}, "Every option of `droptop run` goes as well.")
         return 0
     out = Path(run_flags.last(args, "--out") or "")
-    added = without(args, "--out")
+    added = run_flags.without(args, "--out")
     begun = (out / "study.toml").is_file()
     if begun:
         check_cues(out)

@@ -63,14 +63,7 @@ def cues_of(args: list[str]) -> tuple[list[str], list[str]]:
     for cue in cues:
         if cue not in CUES:
             raise BadRequest(f"--cues takes {', '.join(CUES)}, not {cue or 'an empty name'}{meant(cue, CUES)}")
-    return list(dict.fromkeys(cues)), without(args, "--cues")
-
-
-def without(args: Sequence[str], flag: str) -> list[str]:
-    """Return a command line without a flag and its values."""
-    at = [place for place, token in enumerate(args) if token.partition("=")[0] == flag]
-    gone = {place + more for place in at for more in range(1 + ("=" not in args[place]))}
-    return [token for place, token in enumerate(args) if place not in gone]
+    return list(dict.fromkeys(cues)), run_flags.without(args, "--cues")
 
 
 @contextmanager
@@ -142,7 +135,7 @@ def grown(out: Path, args: list[str], console: Console) -> str:
         *("--debias", ",".join(dict.fromkeys([*before["debias"], *arms]))),
     ]
     known = [token for name, value in before.items() if name not in VARIED for token in (flag_of(name), str(value))]
-    text = study_text([*known, *without(rest, "--debias"), "--out", str(out), *varied], console, ())
+    text = study_text([*known, *run_flags.without(rest, "--debias"), "--out", str(out), *varied], console, ())
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "study.toml"
         file.write_text(text, "utf-8")

@@ -8,16 +8,14 @@ from typing import Literal
 from rich.console import Console
 
 from droptop.cli import arguments, help, run_flags
-from droptop.cli.stress_study import without
 from droptop.cli.sweep import CellProgress, EngineOptions
-from droptop.errors import BadRequest, require, typed
+from droptop.errors import require, typed
 from droptop.options import flag_of
 from droptop.report import file_progress as bars
 from droptop.report.tuning import answer, confirmed_table
-from droptop.runs.config import override
 from droptop.sweeps.tuning.findings import in_words, read_findings
-from droptop.sweeps.tuning.request import BEST, HOLD_OUT, SEED, By, Search, TuneRequest, load_request
-from droptop.sweeps.tuning.space import read_space, said_of, usual_space
+from droptop.sweeps.tuning.request import BEST, HOLD_OUT, SEED, By, Search, TuneRequest, load_request, tune_request
+from droptop.sweeps.tuning.space import said_of
 from droptop.sweeps.tuning.trial_run import TrialRun, number_of
 from droptop.sweeps.tuning.tuner import tune as run_tuning
 from droptop.training.observer import Job
@@ -96,8 +94,8 @@ def asked(args: Sequence[str]) -> tuple[TuneRequest, TuneOptions]:
 
     Where it names a folder and no option of a run, that goes on as it began, with perhaps more trials.
     """
-    said = values_of(args, "--over")
-    own, rest = divided(without(args, "--over"))
+    said = run_flags.values_of(args, "--over")
+    own, rest = divided(run_flags.without(args, "--over"))
     options = arguments.read(TuneOptions, own, "droptop tune", ABOUT)
     given = {token.partition("=")[0] for token in own} - {flag_of(name) for name in (*EXECUTED, "trials")}
     if not (said or rest or given):
@@ -105,23 +103,7 @@ def asked(args: Sequence[str]) -> tuple[TuneRequest, TuneOptions]:
         trials = begun.search.trials if options.trials is None else options.trials
         return replace(begun, search=replace(begun.search, trials=trials)), options
     (config,) = run_flags.parse("run", [*rest, "--out", str(options.out)]).plan.arms.values()
-    search = options.search(config.stream.hold_out)
-    config = override(config, {"stream.hold_out": 0.0})
-    over = said_of(said) or usual_space([config])
-    paths = dict(zip(read_space(over, [config]), over.values()))
-    return TuneRequest(config, paths, search), options
-
-
-def values_of(args: Sequence[str], flag: str) -> list[str]:
-    """Return all values given for a flag, in their order."""
-    values, tokens = list[str](), list(args)
-    while tokens:
-        name, equals, value = tokens.pop(0).partition("=")
-        if name == flag:
-            if not equals and not tokens:
-                raise BadRequest(f"{flag} takes a value")
-            values.append(value if equals else tokens.pop(0))
-    return values
+    return tune_request(config, said_of(said), options.search(config.stream.hold_out)), options
 
 
 def divided(args: Sequence[str]) -> tuple[list[str], list[str]]:

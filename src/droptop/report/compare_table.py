@@ -12,6 +12,7 @@ from rich.table import Table
 
 from droptop.report.sentences import ranked
 from droptop.report.tables import LEGEND, NAMES, effect_cells, heading, mean_error
+from droptop.report.tuning import tuned_caption
 from droptop.results.metrics import is_of_group
 from droptop.results.statistics import FEWEST, NO_VERDICT, Effect, verdict
 
@@ -37,6 +38,7 @@ class Layout(NamedTuple):
     title: str
     corrected_for: str  # what p-values are corrected for the number of
     seeds: int = FEWEST  # of which fewer are noted
+    tuned: str = ""  # how arms were tuned, where they were
 
 
 def compare_table(comparison: dict[str, Any], width: int | None = None) -> Table:
@@ -92,7 +94,8 @@ def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
 
 def caption(layout: Layout, columns: Sequence[str]) -> str:
     """Return what is corrected for the number of comparisons, of the columns that a table has; few seeds are noted."""
-    corrected_for, few = layout.corrected_for, f"; {NO_VERDICT}" if layout.seeds < FEWEST else ""
+    corrected_for = layout.corrected_for
+    few = (f"; {NO_VERDICT}" if layout.seeds < FEWEST else "") + layout.tuned
     intervals = ", intervals are not" if "95% interval" in columns else ""
     if "p (Holm)" in columns:
         return f"p (Holm) is corrected for the number of {corrected_for}{intervals}; words go by p (Holm){few}"
@@ -131,6 +134,7 @@ def pair_layout(comparison: dict[str, Any]) -> Layout:
         f"{heading(*comparison['arms'].values())} ({LEGEND})",
         "test sets",
         len(plain["seeds"]),
+        tuned_caption(comparison.get("tuning")),
     )
 
 
@@ -156,4 +160,5 @@ def arms_layout(comparison: dict[str, Any]) -> Layout:
         f"{heading(*comparison['arms'].values())} (percent, mean ± standard error)",
         "arms times test sets",
         len(plain["seeds"]),
+        tuned_caption(comparison.get("tuning")),
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from droptop.options import NO_DEBIAS
 from droptop.report.tables import counted, effect_cells, listed, mean_error
+from droptop.report.tuning import tuned_alike
 from droptop.results.cue_sets import sets_without_cue
 from droptop.results.diagnosis import accuracy_on, learned
 from droptop.results.statistics import (
@@ -171,7 +172,7 @@ def answer(comparison: dict[str, Any]) -> list[str]:
         lines += [of_arm(arm, comparison["effects"][arm]) for arm in ranked(comparison)]
         plain = next(iter(comparison["arms"]))
         lines.append(f"points of A_avg beside {plain}; words go by p-values corrected for {count} comparisons")
-    lines += power(comparison)
+    lines += power(comparison) + tuned_alike(comparison.get("tuning"))
     for arm, tests in comparison.get("at_equal_cost", {}).items():
         lines.append(
             of_arm(f"{arm} against {reference_name(next(iter(comparison['arms'])), 'a')} of equal cost", tests)

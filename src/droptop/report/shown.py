@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from droptop.report import sentences, tables
+from droptop.report import sentences, tables, tuning
 from droptop.report.compare_table import compare_table
 from droptop.report.diagnosis_text import diagnosis_lines
 from droptop.results.diagnosis import diagnose
@@ -70,6 +70,18 @@ class Comparison(Shown):
             sentences.headline(comparison),
             *sentences.answer(comparison),
         ]
+
+
+class Tuned(Shown):
+    """Hold what tuning found: what stands in `tune.json`."""
+
+    def table(self, width: int | None = None) -> Table:
+        """Return what the best trials and the usual options reach on fresh seeds."""
+        return tuning.confirmed_table(self)
+
+    def sentences(self) -> Sequence[str]:
+        """Return the choice, and how sure it is."""
+        return tuning.answer(self)
 
 
 def shown(result: dict[str, Any]) -> RunResult | Comparison:

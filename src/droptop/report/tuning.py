@@ -99,6 +99,31 @@ def beside_usual(found: Mapping[str, Any], confirmed: Sequence[Confirmed], chose
     ]
 
 
+def tuned_alike(tuning: Mapping[str, Any] | None) -> list[str]:
+    """Return how the arms of a comparison were tuned, in sentences; none where they were not."""
+    if tuning is None:
+        return []
+    alike = f"{counted(tuning['trials'], 'trial')} over {space_in_words(tuning['over'])}, on "
+    alike += f"{tuning['hold_out']:g}% of the training images, held out, and other seeds than these"
+    given = {arm: in_words(of["settings"]) for arm, of in tuning["arms"].items()}
+    if (only := tuning["for"]) is not None:
+        return [
+            f"options were tuned for {only} alone and given to all arms, which is usual and favours {only}: "
+            f"{given[only]} ({alike})"
+        ]
+    return [f"every arm was tuned alike: {alike}", *(f"tuned {arm}: {options}" for arm, options in given.items())]
+
+
+def tuned_caption(tuning: Mapping[str, Any] | None) -> str:
+    """Return in a few words how the arms of a comparison were tuned; empty where they were not."""
+    if tuning is None:
+        return ""
+    trials = counted(tuning["trials"], "trial")
+    if tuning["for"] is not None:
+        return f"; options tuned for {tuning['for']} alone, by {trials}, and given to all"
+    return f"; each arm tuned by {trials} on held-out training images"
+
+
 def points(effect: Effect) -> str:
     """Return a difference with its interval and what it shows."""
     interval = effect["ci95"]

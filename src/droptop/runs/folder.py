@@ -22,7 +22,8 @@ While seeds are still running, `whole_result` and `whole_lines` give what is the
     OUT/seed-K/spec.json         the Spec of its images, so that its learner can be loaded where the data is not
     OUT/seed-K/result.json       there once the seed is done
 
-A comparison's folder has config.toml, compare.json and cost.json, and in it a run folder per arm.
+A comparison's folder has config.toml, compare.json and cost.json, and in it a run folder per arm; where its arms were
+tuned, tuned.json and the folder tuning.
 """
 
 import hashlib
@@ -40,6 +41,8 @@ from droptop.options import BESIDE, NO_DEBIAS, YOUNGER
 from droptop.system.short_names import short_name
 from droptop.system.toml_files import leaves, read_tables
 
+CONFIG = "config.toml"
+TUNING, TUNED = "tuning", "tuned.json"  # of a comparison whose arms were tuned: their folders, and what they were given
 Command = Literal["run", "compare"]
 Lines = list[dict[str, Any]]  # of a metrics.jsonl
 PRESETS = 2  # counts the changes of presets between versions, after which recorded flags no longer make the same run
@@ -139,23 +142,26 @@ class Request:
     out: Path
 
 
-def read_request(out: Path) -> Request:
-    """Return what a folder was asked to hold; raise BadRequest if it is no run folder."""
-    if not (out / "config.toml").is_file():
+def read_request(out: Path, file: str = CONFIG) -> Request:
+    """Return what a folder was asked to hold, as a file in it says; raise BadRequest if it is no run folder."""
+    if not (out / file).is_file():
         if (out / "study.toml").is_file():
             raise BadRequest(f"{out} is a study: {typed('sweep', '--out', out)} continues it")
-        why = "it has no config.toml" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
+        if (out / TUNING).is_dir():
+            raise BadRequest(f"{out} is a comparison whose arms are being tuned: {typed('resume', out)} continues it")
+        why = f"it has no {file}" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
         raise BadRequest(f"{out} is not a run folder: {why}")
-    tables = read_tables(out / "config.toml")
+    tables = read_tables(out / file)
     command, against, own = tables.pop("command", None), tables.pop("against", None), tables.pop("arms", {})
     if command not in ("run", "compare"):
-        raise BadRequest(f"{out / 'config.toml'} says neither run nor compare")
+        raise BadRequest(f"{out / file} says neither run nor compare")
+    tables.pop("tune", None)
     shared = leaves(tables)
     if command == "run":
         arms = [RunFolder(out, shared)]
     elif own:
         if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
-            raise BadRequest(f"{out / 'config.toml'} takes a table per arm, headed [arms.NAME]")
+            raise BadRequest(f"{out / file} takes a table per arm, headed [arms.NAME]")
         arms = [RunFolder(out / name, shared | leaves(table), name) for name, table in own.items()]
         arms.sort(key=lambda arm: against is not None and arm.name != against)
     else:  # before 0.3: the debiased arm's options, of which the plain arm has all but DropTop's
@@ -181,6 +187,15 @@ def read_costs(out: Path) -> dict[str, dict[str, float]]:
         return {str(arm): {name: float(cost[name]) for name in ("passes", "ms")} for arm, cost in costs.items()}
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return {}
+
+
+def read_tuned(out: Path) -> dict[str, Any] | None:
+    """Return how the arms of a comparison were tuned, as tuned.json has it; None where they were not."""
+    try:
+        tuned: dict[str, Any] = json.loads((out / TUNED).read_text())
+        return tuned if {"arms", "trials", "over", "for", "hold_out"} <= tuned.keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def seed_folder(run: Path, seed: int) -> Path:

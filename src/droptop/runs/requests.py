@@ -23,7 +23,7 @@ from droptop.options import NO_DEBIAS
 from droptop.runs.build import build_learner, build_stream, model_sha256, refuse_spec
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
-from droptop.runs.folder import is_done, read_request
+from droptop.runs.folder import CONFIG, TUNING, is_done, read_request
 from droptop.runs.kept_files import keep
 from droptop.runs.plan import Plan
 from droptop.runs.whole_batches import left_out_note
@@ -46,7 +46,7 @@ def check(plan: Plan, out: Path) -> list[str]:
         raise BadRequest(f"--out takes a folder; {out} is a file")
     claim = out / "config.toml"
     if out.is_dir() and any(out.iterdir()):
-        begun = claim.exists() and claim.stat().st_size
+        begun = (claim.exists() and claim.stat().st_size) or (out / TUNING).is_dir()
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
     notes = []
@@ -66,12 +66,12 @@ def check(plan: Plan, out: Path) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def begin(plan: Plan, out: Path) -> list[str]:
+def begin(plan: Plan, out: Path, tuned: bool = False) -> list[str]:
     """Claim a new or empty folder by writing config.toml; return what the user should know.
 
-    Raise BadRequest before that if the run cannot start.
+    Raise BadRequest before that if the run cannot start. Where arms were `tuned`, the folder holds that already.
     """
-    notes = check(plan, out)
+    notes = [] if tuned else check(plan, out)
     claim = out / "config.toml"
     text = plan.toml().encode()
     unwritable = f"--out takes a folder that can be written; {out}: "
@@ -91,9 +91,9 @@ def begin(plan: Plan, out: Path) -> list[str]:
     return notes
 
 
-def load(out: Path) -> Plan:
-    """Return what a folder was asked to hold; raise BadRequest if it is no run folder."""
-    request = read_request(out)
+def load(out: Path, file: str = CONFIG) -> Plan:
+    """Return what a folder was asked to hold, as a file in it says; raise BadRequest if it is no run folder."""
+    request = read_request(out, file)
     return Plan(request.command, {arm.name: config_of(arm.options, out) for arm in request.arms})
 
 

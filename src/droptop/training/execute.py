@@ -10,7 +10,7 @@ from droptop import trackers
 from droptop.results.diagnosis import diagnosed
 from droptop.results.statistics import compare
 from droptop.runs.flags import record_flags
-from droptop.runs.folder import RunFolder, is_done
+from droptop.runs.folder import RunFolder, is_done, read_tuned
 from droptop.runs.plan import Plan
 from droptop.runs.requests import file_hash, finished, ignore, record_environment
 from droptop.system.files import write_changed, write_json
@@ -48,7 +48,8 @@ def execute(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     summaries = {folder.name: folder.summary() for folder in folders}
     files = {folder.path / "summary.json": summaries[folder.name] for folder in folders}
     if plan.command == "compare":
-        files[out / "compare.json"] = diagnosed(compare(summaries))
+        tuned = read_tuned(out)
+        files[out / "compare.json"] = diagnosed(compare(summaries)) | ({"tuning": tuned} if tuned else {})
     with note_write_errors(not unfinished, "a summary", observer.note):
         for path, content in files.items():
             write_json(path, content)

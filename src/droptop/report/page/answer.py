@@ -10,9 +10,11 @@ from droptop.report.next_steps import Facts, next_steps
 from droptop.report.page import charts
 from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
+from droptop.report.tuning import tuned_alike
 from droptop.results.diagnosis import diagnose, diagnosed
 from droptop.results.statistics import CURVES, FEWEST, compare, verdict
-from droptop.runs.folder import fewest_steps
+from droptop.runs.folder import fewest_steps, read_tuned
+from droptop.sweeps.tuning.findings import in_words
 from droptop.system.short_names import short_name
 
 MOST_ACROSS = 4  # panels side by side
@@ -64,6 +66,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     measured. `out` is the folder of the comparison.
     """
     comparison = sentences.readable(diagnosed(compare({arm.name: arm.run.summary(done) for arm in arms})))
+    comparison |= {"tuning": tuned} if (tuned := read_tuned(out)) else {}
     effects, ranking, words = comparison["effects"], sentences.ranked(comparison), sentences.words_of(comparison)
     several = len(ranking) > 1
     page.diagnosis = diagnosis_lines(comparison["diagnosis"], next(iter(comparison["arms"].values())))
@@ -119,6 +122,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
         min(len(drawn), MOST_ACROSS),
     )
     page.tables = [all_figures(comparison, ranking), *([cost_table(costs)] if costs else [])]
+    page.tables += [tuned_table(tuned)] if tuned else []
 
 
 def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:
@@ -143,6 +147,24 @@ def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:
             for effect in [comparison["effects"][arm][test][figure]]
         ],
         FIGURES_NOTE,
+    )
+
+
+def tuned_table(tuned: dict[str, Any]) -> Table:
+    """Return the options that each arm was given by tuning, beside the usual ones."""
+    return Table(
+        "Tuned options",
+        ["arm", "tuned", "usual", "on held-out images"],
+        [
+            [
+                arm,
+                in_words(of["settings"]),
+                in_words(of["usual"]),
+                f"{mean['mean']:.1f}" if (mean := of.get("confirmed")) else "-",
+            ]
+            for arm, of in tuned["arms"].items()
+        ],
+        f"{'. '.join(line[0].upper() + line[1:] for line in tuned_alike(tuned)[:1])}.",
     )
 
 

@@ -1,6 +1,7 @@
 """What a folder is asked to tune, on disk as tune.toml: options as they will run, the space, and how it is searched."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,7 +15,7 @@ from droptop.runs.plan import Plan
 from droptop.runs.requests import config_of
 from droptop.streams import Stream
 from droptop.sweeps.tuning.findings import FILE
-from droptop.sweeps.tuning.space import Space, read_space
+from droptop.sweeps.tuning.space import Space, read_space, usual_space
 from droptop.system.toml_files import leaves, read_tables
 
 BEST = "best.toml"
@@ -105,8 +106,8 @@ class TuneRequest:
 
     def toml(self) -> str:
         """Return the text of tune.toml."""
-        search = {name: value for name, value in vars(self.search).items()}
-        return Plan("run", {"": self.config}).toml() + "\n" + tomli_w.dumps({"tune": search | {"over": self.over}})
+        tune = asdict(self.search) | {"over": self.over}
+        return Plan("run", {"": self.config}).toml() + "\n" + tomli_w.dumps({"tune": tune})
 
     def command(self) -> list[str]:
         """Return the command that asks for the same, but for its folder."""
@@ -133,6 +134,15 @@ class TuneRequest:
             path: str(values) for path, values in other.space.items()
         }
         return self.config.fingerprint() == other.config.fingerprint() and mine == theirs and same_space
+
+
+def tune_request(config: Config, over: Mapping[str, str], search: Search) -> TuneRequest:
+    """Return the request to tune a configuration, which may have images held out as a trial has; by default the usual
+    space is searched.
+    """
+    as_run = override(config, {"stream.hold_out": 0.0})
+    said = dict(over) or usual_space([as_run])
+    return TuneRequest(as_run, dict(zip(read_space(said, [as_run]), said.values())), search)
 
 
 def names_of(stream: Stream) -> str:
