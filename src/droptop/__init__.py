@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
-    from droptop.api import compare, resume, run, tune
+    from droptop.api import compare, resume, run
+    from droptop.api_tuning import tune
     from droptop.debias import Debiaser, DropTop, DropTopConfig, drop_mask, fuse
     from droptop.debias.attach import Attached, attach
     from droptop.errors import BadBatch, BadCheckpoint, BadRequest, Diverged, DroptopError
@@ -31,7 +32,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 __version__ = "0.2.0"
 
 _HOMES = {  # the names that each module has
-    "api": ("compare", "resume", "run", "tune"),
+    "api": ("compare", "resume", "run"),
+    "api_tuning": ("tune",),
     "debias": ("Debiaser", "DropTop", "DropTopConfig", "drop_mask", "fuse"),
     "debias.attach": ("Attached", "attach"),
     "errors": ("BadBatch", "BadCheckpoint", "BadRequest", "Diverged", "DroptopError"),

@@ -1,4 +1,4 @@
-"""The commands `run`, `compare`, `resume` and `tune` as functions; the command line calls the same code.
+"""The commands `run`, `compare` and `resume` as functions; the command line calls the same code.
 
     comparison = droptop.compare("fashion-sticker", "er", ["droptop", "robust"], seeds=3, out="runs/first")
     print(comparison["effects"]["robust"]["removed"]["A_avg"])
@@ -18,7 +18,7 @@ from droptop import trackers
 from droptop.errors import DroptopError, require, typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
-from droptop.report.shown import Comparison, RunResult, Tuned, shown
+from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
 from droptop.runs.kept_files import standing_in
@@ -29,16 +29,12 @@ from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
 from droptop.sweeps.local import local
 from droptop.sweeps.tuning.arms import ASKED, Alike, begin_tuning, check_all, is_tuning, load_arms, tune_all, tuned_arms
-from droptop.sweeps.tuning.findings import text_of
-from droptop.sweeps.tuning.request import HOLD_OUT, SEED, By, Search, tune_request
-from droptop.sweeps.tuning.tuner import tune as run_tuning
+from droptop.sweeps.tuning.space import Over, said_in_python
 from droptop.system import user_files
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
 from droptop.training.observer import Observer
 from droptop.typed_options import Options
-
-Over = Mapping[str, str | Sequence[Any]]  # a range such as log:0.003:0.3 or a list of values, by option
 
 
 def run(
@@ -176,71 +172,6 @@ def resume(
         saying_where(out, names.get("data")),
     ):
         return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))
-
-
-def tune(
-    data: Data = "fashion-sticker",
-    method: str = "er",
-    debias: str | None = "droptop",
-    *,
-    model: Model | None = None,
-    first: str | None = None,
-    last: str | None = None,
-    over: Over | None = None,
-    trials: int = 30,
-    by: By = "hold-out",
-    confirm: int = 5,
-    confirm_seeds: int = 5,
-    tune_seed: int = SEED,
-    at_once: int | None = None,
-    out: str | Path,
-    **options: Unpack[Options],
-) -> Tuned:
-    """Find options on training images that are held out, by Optuna, and confirm the best on fresh seeds.
-
-    Test sets are not looked at. The choice is the best mean over fresh seeds, never the luckiest trial.
-
-    Args:
-        data: The name of a stream; or a `Stream`, or a function of a seed that gives one.
-        method: The name of a learner, or a Python file that defines one.
-        debias: What to debias with, by name; None for nothing.
-        model: Your own model, as `run` takes it; so are `first` and `last`.
-        first: Name of the model's submodule that gives the first map.
-        last: Name of the submodule that gives the last map.
-        over: What may vary, by option: `{"lr": "log:0.003:0.3", "memory_batch": "int:16:64", "momentum": [0, 0.9]}`; by
-            default the learning rate around the usual one, and momentum.
-        trials: Number of trials, each on the same seed.
-        by: Held-out images of all tasks, or of the first task, which is then learned alone.
-        confirm: Number of trials that are run again on fresh seeds, the best ones.
-        confirm_seeds: Number of fresh seeds.
-        tune_seed: Seed of the trials; those after it confirm.
-        at_once: Number of trials at once; by default one per core, 5 on a GPU. With 1, the same call gives the same
-            trials.
-        out: The folder of the tuning, new or one to continue; `best.toml` in it has the choice.
-        options: Any option of the command line, such as `limit=500`; `hold_out` is the percentage of each class's
-            training images to measure on, by default 10.
-
-    Returns:
-        What stands in `tune.json`, a dict that shows itself as a table: all trials, what was confirmed, the choice.
-
-    Raises:
-        BadRequest: The request cannot be met; nothing was written.
-    """
-    with handed_over(data=data, model=model) as names:
-        chosen = NO_DEBIAS if debias is None else debias
-        plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
-        (config,) = plan.arms.values()
-        search = Search(trials, by, config.stream.hold_out or HOLD_OUT, confirm, confirm_seeds, tune_seed)
-        request = tune_request(config, said_in_python(over), search)
-        return Tuned(run_tuning(request, Path(out), local, Plain(), at_once))
-
-
-def said_in_python(over: Over | None) -> dict[str, str]:
-    """Return what may vary, as `--over` says it."""
-    return {
-        name: values if isinstance(values, str) else ",".join(map(text_of, values))
-        for name, values in (over or {}).items()
-    }
 
 
 def with_model(options: Options, names: dict[str, str], first: str | None, last: str | None) -> dict[str, Any]:

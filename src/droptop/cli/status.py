@@ -11,8 +11,10 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
-from droptop.runs.folder import RunFolder, read_request, seed_folder, step_count, whole_result
+from droptop.report.tuning import answer
+from droptop.runs.folder import CONFIG, TUNE, TUNING, RunFolder, read_request, seed_folder, step_count, whole_result
 from droptop.sweeps.study_folder import HELD, StudyFolder, requested_cells
+from droptop.sweeps.tuning.findings import FOUND, is_tuning, read_findings
 from droptop.system.locks import is_locked
 
 
@@ -20,7 +22,7 @@ from droptop.system.locks import is_locked
 class StatusOptions:
     """Hold the options of `droptop status`."""
 
-    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study, run or comparison.")]
+    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A study, run, comparison or tuning.")]
 
 
 def status(args: list[str], console: Console) -> int:
@@ -28,6 +30,10 @@ def status(args: list[str], console: Console) -> int:
     folder = arguments.read(StatusOptions, args, "droptop status", "shows how far a run, comparison or study is").folder
     if (folder / "study.toml").is_file():
         return study_status(folder, console)
+    if tunings := tunings_of(folder):
+        for place in tunings:
+            console.print(tuning_line(place), highlight=False, markup=False, soft_wrap=True)
+        return 0
     request = read_request(folder)
     table = Table("run", "seed", "state", "step", title=str(folder))
     for run in request.arms:
@@ -35,6 +41,24 @@ def status(args: list[str], console: Console) -> int:
             table.add_row(run.name, str(seed), state_of(run, seed), str(step_count(run.path, seed) or "-"))
     console.print(table)
     return 0
+
+
+def tunings_of(folder: Path) -> list[Path]:
+    """Return the tunings that a folder is, or that a comparison is still at; none where all arms are tuned."""
+    if is_tuning(folder):
+        return [folder]
+    if (folder / CONFIG).exists():
+        return []
+    return sorted(path.parent for path in (folder / TUNING).glob(f"*/{TUNE}"))
+
+
+def tuning_line(folder: Path) -> str:
+    """Return how far a tuning is, in one line."""
+    held = "" if is_locked(folder, HELD) else "; no command is at work"
+    if not (folder / FOUND).is_file():
+        return f"{folder}: no trial has ended{held}"
+    found = read_findings(folder)
+    return f"{folder}: {answer(found)[0].rstrip('.')}{'' if 'chosen' in found else held}"
 
 
 def state_of(run: RunFolder, seed: int) -> str:

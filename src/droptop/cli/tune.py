@@ -97,7 +97,9 @@ def asked(args: Sequence[str]) -> tuple[TuneRequest, TuneOptions]:
     said = run_flags.values_of(args, "--over")
     own, rest = divided(run_flags.without(args, "--over"))
     options = arguments.read(TuneOptions, own, "droptop tune", ABOUT)
-    given = {token.partition("=")[0] for token in own} - {flag_of(name) for name in (*EXECUTED, "trials")}
+    given = {token.partition("=")[0] for token in own if token.startswith("--")} - {
+        flag_of(name) for name in (*EXECUTED, "trials")
+    }
     if not (said or rest or given):
         begun = load_request(options.out)
         trials = begun.search.trials if options.trials is None else options.trials

@@ -41,7 +41,7 @@ from droptop.options import BESIDE, NO_DEBIAS, YOUNGER
 from droptop.system.short_names import short_name
 from droptop.system.toml_files import leaves, read_tables
 
-CONFIG = "config.toml"
+CONFIG, TUNE = "config.toml", "tune.toml"  # what a run or a comparison was asked for, and what a tuning was
 TUNING, TUNED = "tuning", "tuned.json"  # of a comparison whose arms were tuned: their folders, and what they were given
 Command = Literal["run", "compare"]
 Lines = list[dict[str, Any]]  # of a metrics.jsonl
@@ -147,6 +147,8 @@ def read_request(out: Path, file: str = CONFIG) -> Request:
     if not (out / file).is_file():
         if (out / "study.toml").is_file():
             raise BadRequest(f"{out} is a study: {typed('sweep', '--out', out)} continues it")
+        if (out / TUNE).is_file():
+            raise BadRequest(f"{out} is a tuning: {typed('tune', '--out', out)} continues it")
         if (out / TUNING).is_dir():
             raise BadRequest(f"{out} is a comparison whose arms are being tuned: {typed('resume', out)} continues it")
         why = f"it has no {file}" if out.is_dir() else "it is a file" if out.exists() else "it is not there"

@@ -9,7 +9,8 @@ from droptop.report.page import charts
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.tuning import COLUMNS, answer, progress, rows
 from droptop.results.statistics import estimate
-from droptop.sweeps.tuning.findings import FIGURE, FILE, in_words, read_findings, short
+from droptop.runs.folder import TUNE
+from droptop.sweeps.tuning.findings import FIGURE, in_words, read_findings, short
 from droptop.system.short_names import short_name
 
 STATES = {"done": "to the end", "pruned": "ended early", "failed": "failed", "running": "not finished"}
@@ -21,7 +22,7 @@ def page_of_tuning(folder: Path, again: str, environment: dict[str, Any]) -> Pag
     found = read_findings(folder)
     on = f"{short_name(found['method'])} on {short_name(found['data'])}"
     headline, *findings = answer(found)
-    page = Page("tuning", on, headline, findings, again, (folder / FILE).read_text("utf-8"), environment)
+    page = Page("tuning", on, headline, findings, again, (folder / TUNE).read_text("utf-8"), environment)
     if "chosen" in found:
         page.answer = answer_section(found)
         page.tables.append(Table("Confirmed", list(COLUMNS), rows(found), "Fresh seeds are the same for all settings."))

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from droptop.errors import BadRequest, typed
 from droptop.results.statistics import Effect, estimate, paired_effect, within_possible
+from droptop.runs.folder import TUNE
 
-FILE, FOUND = "tune.toml", "tune.json"
+FOUND = "tune.json"
 FIGURE = "A_avg"
 USUAL = "usual"  # names the options as they are without tuning
 
@@ -66,7 +67,7 @@ def as_dict(each: Confirmed) -> dict[str, Any]:
 
 def is_tuning(folder: Path) -> bool:
     """Return whether a folder is that of `droptop tune`."""
-    return (folder / FILE).is_file()
+    return (folder / TUNE).is_file()
 
 
 def read_findings(out: Path) -> dict[str, Any]:

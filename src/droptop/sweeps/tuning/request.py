@@ -11,10 +11,10 @@ from droptop.errors import BadRequest, require, typed
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config, override
 from droptop.runs.flags import flags_of
+from droptop.runs.folder import TUNE
 from droptop.runs.plan import Plan
 from droptop.runs.requests import config_of
 from droptop.streams import Stream
-from droptop.sweeps.tuning.findings import FILE
 from droptop.sweeps.tuning.space import Space, read_space, usual_space
 from droptop.system.toml_files import leaves, read_tables
 
@@ -154,14 +154,14 @@ def names_of(stream: Stream) -> str:
 
 def load_request(out: Path) -> TuneRequest:
     """Return what a folder was asked to tune; refuse a folder that is none."""
-    if not (out / FILE).is_file():
-        raise BadRequest(f"{out} is no folder of {typed('tune')}: it has no {FILE}")
-    tables = read_tables(out / FILE)
+    if not (out / TUNE).is_file():
+        raise BadRequest(f"{out} is no folder of {typed('tune')}: it has no {TUNE}")
+    tables = read_tables(out / TUNE)
     asked = tables.pop("tune", {})
     tables.pop("command", None)
     try:
         over = asked.pop("over")
         search = Search(**asked)
     except (KeyError, TypeError, AttributeError):
-        raise BadRequest(f"{out / FILE} does not say what to tune") from None
+        raise BadRequest(f"{out / TUNE} does not say what to tune") from None
     return TuneRequest(config_of(leaves(tables), out), over, search)

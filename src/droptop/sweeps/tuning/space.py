@@ -68,6 +68,7 @@ class Choice:
         return ",".join(text_of(value) for value in self.values)
 
 
+Over = Mapping[str, str | Sequence[Any]]  # a range such as log:0.003:0.3 or a list of values, by option
 Space = dict[str, Range | Choice]  # by the option's path
 
 
@@ -100,6 +101,14 @@ def said_of(texts: Iterable[str]) -> dict[str, str]:
         require(name not in said, "over", "every option once", name)
         said[name] = values
     return said
+
+
+def said_in_python(over: Over | None) -> dict[str, str]:
+    """Return what may vary, as `--over` says it."""
+    return {
+        name: values if isinstance(values, str) else ",".join(map(text_of, values))
+        for name, values in (over or {}).items()
+    }
 
 
 def check_tunable(path: str, config: Config) -> None:

@@ -14,40 +14,30 @@ a time holds the folder. One that is killed goes on: trials that ended are not r
 """
 
 import itertools
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from droptop.data.columns import Columns
 from droptop.data.image_cache import sharing_reads
 from droptop.errors import BadRequest, Diverged, DroptopError, require
-from droptop.options import flatten
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, defaults
-from droptop.runs.folder import is_done, whole_result
-from droptop.runs.requests import file_hash
+from droptop.runs.folder import TUNE, is_done, whole_result
 from droptop.runs.whole_batches import left_out_note
-from droptop.streams import user_stream
 from droptop.sweeps.study_folder import HELD, HOLDER, StudyFolder
-from droptop.sweeps.sweep import Engine, Pack, Sweep, held, prepare
-from droptop.sweeps.tuning import findings
-from droptop.sweeps.tuning.findings import FIGURE, FILE, FOUND, USUAL, Confirmed, best_trials, choose
+from droptop.sweeps.sweep import Engine, Pack, Sweep, held
+from droptop.sweeps.tuning.confirming import confirm, figure, write_found
 from droptop.sweeps.tuning.request import BEST, TuneRequest, load_request
-from droptop.sweeps.tuning.space import Choice, Range, Space, number_of_settings, settings_of
+from droptop.sweeps.tuning.run_folders import prepared_by
+from droptop.sweeps.tuning.space import Choice, Range, number_of_settings, settings_of
 from droptop.sweeps.tuning.study import Study, Trial, optuna
 from droptop.sweeps.tuning.trial_run import TrialRun, number_of, trial_folder, was_pruned, write_pruned
-from droptop.system import user_files
-from droptop.system.files import write_atomic, write_changed, write_json
+from droptop.system.files import write_atomic, write_changed
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
 
 ON_A_GPU = 5  # trials at once that keep one busy
 GIVEN_UP = 3  # trials that fail before any has ended, after which none is begun
-
-Prepared = Callable[[Path, Config], Config]
 
 
 class Trials(Sweep):
@@ -92,14 +82,8 @@ class Trials(Sweep):
     def job_of(self, trial: Trial) -> Job | None:
         """Return the job of a trial; None where its end is known already, which the study is then told."""
         run = trial_folder(self.out, trial.number)
-        same = next(
-            (
-                other
-                for other in self.study.trials()
-                if other.state in ("done", "pruned") and other.settings == trial.settings
-            ),
-            None,
-        )
+        ended = (other for other in self.study.trials() if other.state in ("done", "pruned"))
+        same = next((other for other in ended if other.settings == trial.settings), None)
         seed, name = self.request.search.seed, f"trial {trial.number}"
         try:
             asked = self.request.on_held_out(trial.settings, self.first_task, range(seed, seed + 1))
@@ -164,7 +148,7 @@ def tune(
     except OSError as error:
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     with held(out):
-        write_changed(out / FILE, request.toml().encode())
+        write_changed(out / TUNE, request.toml().encode())
         study = Study(out, request.space, request.search.seed)
         study.propose(proposals(request))
         trials = Trials(out, request, study, observer, at_once)
@@ -182,7 +166,7 @@ def continued(request: TuneRequest, out: Path) -> TuneRequest:
     """Return the request as a folder goes on with it; refuse a folder that holds something else, or another tuning."""
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    if not (out / FILE).is_file():
+    if not (out / TUNE).is_file():
         if out.is_dir() and {path.name for path in out.iterdir()} - {HELD, HOLDER}:
             raise BadRequest(f"--out takes a new folder or that of a tuning; {out} holds something else")
         return request
@@ -239,78 +223,6 @@ def all_values(values: Range | Choice) -> tuple[Any, ...]:
     return tuple(range(int(values.low), int(values.high) + 1)) if isinstance(values, Range) else values.values
 
 
-# -- The best, on fresh seeds -----------------------------------------------------------------------------------------
-
-
-def confirm(out: Path, request: TuneRequest, study: Study, engine: Engine, observer: Observer) -> dict[str, Any]:
-    """Run the best trials and the usual options on fresh seeds; return what was found, with the choice."""
-    search, first_task, prepared = request.search, request.first_task(), prepared_by(observer)
-    trials = [trial._asdict() for trial in study.trials()]
-    best = best_trials(trials, search.confirm)
-    runs = {trial_folder(out, trial["number"]): trial["settings"] for trial in best}
-    own = usual_settings(request.space, request.config)
-    if own not in runs.values():
-        runs[out / "runs" / USUAL] = own
-    jobs = []
-    for run, settings in runs.items():
-        config = prepared(run, request.on_held_out(settings, first_task, search.fresh))
-        jobs += [
-            Job(config, run.resolve(), seed, name=f"{run.name} seed {seed}")
-            for seed in search.fresh
-            if not is_done(run, seed)
-        ]
-    on_gpu = request.config.options.device == "cuda"
-    packs: list[Pack] = [jobs] if on_gpu and jobs else [[job] for job in jobs]
-    observer.begin(len(runs) * search.confirm_seeds, len(runs) * search.confirm_seeds - len(jobs))
-    driver = Sweep(StudyFolder(out, observer.note), [], observer)
-    if packs:
-        engine(packs, driver)
-    by_name = {f"trial-{trial['number']}": trial["value"] for trial in trials}
-    confirmed = []
-    in_space = settings_of(request.space, request.config) is not None
-    for run, settings in runs.items():
-        results = [whole_result(run, seed) for seed in search.fresh]
-        if all(result is not None for result in results):  # else one failed, and the others would be no fair mean
-            values = [figure(result) for result in results if result is not None]
-            eligible = run.name != USUAL or in_space
-            confirmed.append(Confirmed(run.name, settings, by_name.get(run.name), values, eligible))
-    if not any(each.eligible for each in confirmed):
-        raise DroptopError("none of the best trials came to its end on all fresh seeds")
-    return write_found(out, request, study, confirmed)
-
-
-def usual_settings(space: Space, config: Config) -> dict[str, Any]:
-    """Return a configuration's own values of the options in a space."""
-    values = flatten(config)
-    return {path: values[path] for path in space}
-
-
-def write_found(
-    out: Path, request: TuneRequest, study: Study, confirmed: list[Confirmed] | None = None
-) -> dict[str, Any]:
-    """Write tune.json, and return what it has; the choice is in it once there are confirmed settings."""
-    options = request.config.options
-    found: dict[str, Any] = {"data": options.data, "method": options.method, "debias": options.debias}
-    found |= asdict(request.search) | {"over": request.over, "fresh": list(request.search.fresh)}
-    found |= {"usual": usual_settings(request.space, request.config), "command": request.command()}
-    found["trials"] = [
-        trial._asdict() | {"steps": list(trial.steps.values())} for trial in study.trials() if trial.state != "waiting"
-    ]
-    found["confirmed"] = [findings.as_dict(each) for each in confirmed or ()]
-    if confirmed:
-        share, why = study.importance()
-        chosen = choose(confirmed)
-        found |= {"importance": share, "no_importance": why}
-        found["chosen"] = {"name": chosen.name, "settings": chosen.settings}
-    write_json(out / FOUND, found)
-    return findings.read_findings(out)
-
-
-def figure(result: dict[str, Any]) -> float:
-    """Return what a seed reached: its figure on the first test set, which is held-out images as in training."""
-    return float(next(iter(result["tests"].values()))[FIGURE])
-
-
 def run_has_begun(run: Path, seed: int) -> bool:
     """Return whether a seed of a trial has left anything that it would go on with."""
     with suppress(OSError):
@@ -322,20 +234,3 @@ def defaults_of(config: Config) -> Config:
     """Return the configuration that the names of another one stand for."""
     options = config.options
     return defaults(options.data, options.method, options.debias, device=options.device)
-
-
-def prepared_by(observer: Observer) -> Prepared:
-    """Return what makes run folders, and hashes each of the user's files once."""
-    hashed = cache(without_tests)
-    return partial(_prepared, observer.note, hashed)
-
-
-def _prepared(note: Callable[[str], None], hashed: Any, run: Path, config: Config) -> Config:
-    return prepare(run, config, note, hashed)
-
-
-def without_tests(option: str, value: str | None, columns: Columns = Columns()) -> str | None:
-    """Return the SHA-256 of what an option names, as `file_hash` does; of a user's own stream without its test sets."""
-    if option == "data" and value is not None and user_files.is_own(value):
-        return user_stream.sha256(user_stream.maker(value), tests=False) if user_files.is_there(value, option) else None
-    return file_hash(option, value, columns)
