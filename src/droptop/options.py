@@ -59,7 +59,6 @@ BESIDE = {
     "droptop.remainder": "droptop.gamma",
     "learner.sampling": "learner.per_class",
     "learner.renew_optimizer": "learner.beta_1",
-    "learner.preset": "learner.beta_1",
 }
 
 

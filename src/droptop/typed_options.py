@@ -177,6 +177,12 @@ class LearnerOptions(DebiasOptions, total=False):
     """Mean by which pixels in [0, 1] are normalised, as they were when the weights were trained."""
     pixel_std: float
     """Standard deviation by which pixels are normalised."""
+    preset: Literal["paper", "tuned"] | Literal["paper", "as-published", "memory-by-method", "tuned"]
+    """Several options together: those of the paper, or those that `droptop tune` found for this method and stream,
+    where somebody has tuned them. Options that you set win over it. l2p, dualprompt: Several options together: those of
+    the paper (paper), those of the code that it follows (as-published), the paper's with a memory of 200 for L2P and
+    500 for DualPrompt on every stream (memory-by-method), or those that `droptop tune` found (tuned). Options that you
+    set win over it."""
     lr: float
     """Learning rate of SGD. l2p, dualprompt: Learning rate of Adam."""
     momentum: float
@@ -219,10 +225,6 @@ class LearnerOptions(DebiasOptions, total=False):
     sampling: Literal["filled", "published"]
     """Take as many candidates as fill the memory batch (filled), or floor(per_class) per class and no more, as the
     authors' code does (published)."""
-    preset: Literal["paper", "as-published", "memory-by-method"]
-    """Several options together: those of the paper (paper), those of the code that it follows (as-published), or the
-    paper's with a memory of 200 for L2P and 500 for DualPrompt on every stream (memory-by-method). Options that you set
-    win over it."""
     lr_scale: Literal["none", "batch/256"]
     """Multiply the learning rate by --batch / 256, as the code that the paper took it from does, or not (none)."""
     beta_1: float

@@ -80,7 +80,6 @@ OF_PROMPTS = {
     "net.input_size": 224,
     "net.pixel_mean": 0.4,
     "net.pixel_std": 0.3,
-    "learner.preset": "as-published",
     "learner.lr_scale": "batch/256",
     "learner.beta_1": 0.8,
     "learner.beta_2": 0.99,
@@ -131,6 +130,7 @@ NAMED = {
     "weights",
     "device",
     "net.net",
+    "learner.preset",
 }  # by name or place
 
 
@@ -173,7 +173,7 @@ def test_a_preset_is_reachable_and_survives_toml(tmp_path):
     (tmp_path / "short.toml").write_text('method = "l2p"\npreset = "as-published"\n')
     wins = parsed("--config", str(tmp_path / "short.toml"), "--pull", "0.5")
     assert wins == config
-    with pytest.raises(BadRequest, match="unknown option preset with --data fashion-sticker --method er"):
+    with pytest.raises(BadRequest, match="--preset takes one of 'paper', 'tuned', not 'as-published'"):
         parsed("--preset", "as-published")
 
 
@@ -181,7 +181,7 @@ def test_every_option_survives_toml(tmp_path):
     options = OTHER | {"droptop.drop": "adaptive"}
     config = configure(**{path.rpartition(".")[2]: value for path, value in options.items()})
     (tmp_path / "c.toml").write_text(plan(config).toml())
-    again, out, _ = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "there"])
+    again, out, *_ = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "there"])
     assert again == plan(config)
     assert out == Path("there")
     wins = parsed("--lr", "0.7", "--config", str(tmp_path / "c.toml"))

@@ -66,7 +66,7 @@ def test_options_that_older_runs_lack_are_filled_in(tmp_path):
         ("er", "droptop", {path for path in YOUNGER if path.startswith("droptop.")}),
         ("er", "none", set()),
         ("aser", "none", {"learner.sampling"}),
-        ("l2p", "none", {"learner.renew_optimizer", "learner.preset"}),
+        ("l2p", "none", {"learner.renew_optimizer"}),
     ):
         out = write_request(tmp_path / f"{method}-{debias}", method=method, debias=debias)
         lines = (out / "config.toml").read_text().splitlines(keepends=True)

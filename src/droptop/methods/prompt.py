@@ -31,10 +31,10 @@ from droptop.types import Spec
 class PromptConfig(LearnerConfig):
     """Hold the settings of every prompt learner."""
 
-    preset: Literal["paper", "as-published", "memory-by-method"] = "paper"
-    """Several options together: those of the paper (paper), those of the code that it follows (as-published), or the
-    paper's with a memory of 200 for L2P and 500 for DualPrompt on every stream (memory-by-method). Options that you set
-    win over it."""
+    preset: Literal["paper", "as-published", "memory-by-method", "tuned"] = "paper"  # type: ignore[assignment]
+    """Several options together: those of the paper (paper), those of the code that it follows (as-published), the
+    paper's with a memory of 200 for L2P and 500 for DualPrompt on every stream (memory-by-method), or those that
+    `droptop tune` found (tuned). Options that you set win over it."""
     lr: float = 0.05
     """Learning rate of Adam."""
     lr_scale: Literal["none", "batch/256"] = "none"
