@@ -178,11 +178,10 @@ class LearnerOptions(DebiasOptions, total=False):
     pixel_std: float
     """Standard deviation by which pixels are normalised."""
     preset: Literal["paper", "tuned"] | Literal["paper", "as-published", "memory-by-method", "tuned"]
-    """Several options together: those of the paper, or those that `droptop tune` found for this method and stream,
-    where somebody has tuned them. Options that you set win over it. l2p, dualprompt: Several options together: those of
-    the paper (paper), those of the code that it follows (as-published), the paper's with a memory of 200 for L2P and
-    500 for DualPrompt on every stream (memory-by-method), or those that `droptop tune` found (tuned). Options that you
-    set win over it."""
+    """Several options together: those of the paper, or those that `droptop tune` found for this method and stream.
+    Options that you set win over it. l2p, dualprompt: Several options together: those of the paper (paper), those of
+    the code that it follows (as-published), the paper's with a memory of 200 for L2P and 500 for DualPrompt on every
+    stream (memory-by-method), or those that `droptop tune` found (tuned). Options that you set win over it."""
     lr: float
     """Learning rate of SGD. l2p, dualprompt: Learning rate of Adam."""
     momentum: float

@@ -19,7 +19,7 @@ from toys import droptop, made_once
 from tunings import Trained, read
 
 SMALL = ["--limit", "64", "--width", "4", "--memory", "20", "--tasks", "2"]
-FEW = ["--trials", "2", "--confirm", "1", "--confirm-seeds", "1"]
+FEW = ["--trials", "2", "--confirm", "1", "--confirm-seeds", "1", "--at-once", "1"]
 TUNE = ["--data", "fashion", "--method", "er", "--debias", "none", *SMALL, *FEW]
 
 
