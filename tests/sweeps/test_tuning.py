@@ -9,7 +9,7 @@ from droptop.runs.requests import load
 from droptop.sweeps.tuning.findings import read_findings
 from droptop.sweeps.tuning.request import load_request
 from droptop.sweeps.tuning.study import Study, Teller
-from droptop.sweeps.tuning.tuner import tune
+from droptop.sweeps.tuning.tuner import Trials, tune
 from droptop.training.workers import Failure
 
 from plans import parsed
@@ -138,6 +138,23 @@ def test_settings_that_were_tried_are_not_tried_again(tmp_path):
         )
 
 
+def test_packs_and_how_many_are_in_flight(tmp_path):
+    """On a CPU a trial per worker; on a GPU several in a pack; never more at once than were asked for."""
+    asked = request(LR, trials=7)
+
+    def packs(at_once, on_gpu):
+        out = tmp_path / f"{at_once}-{on_gpu}"
+        out.mkdir()
+        trials = Trials(out, asked, Study(out, asked.space, 0), Silent(), at_once)
+        trials.on_gpu = on_gpu
+        return [len(pack) for _ in range(9) for pack in trials.more()]
+
+    assert packs(None, False) == [1] * 7
+    assert packs(2, False) == [1, 1]  # until one of them is done
+    assert packs(None, True) == [5, 2]
+    assert packs(3, True) == [3]
+
+
 class Failing(Trained):
     """An engine in which jobs fail, of the kind that a learning rate decides."""
 
@@ -173,7 +190,9 @@ def test_trials_that_fail_are_tried_twice_and_made_up_for_next_time(tmp_path):
     )
     assert [trial["state"] for trial in found["trials"]].count("failed") == 1
     assert observer.failures == [("trial-2", 10_000)]
+    (cursed,) = (trial["settings"] for trial in found["trials"] if trial["state"] == "failed")
     found = tune(request(LR), tmp_path / "out", Trained(by_lr(0.1)), Silent())
+    assert found["trials"][8]["settings"] == cursed
     assert sum(trial["state"] in ("done", "pruned") for trial in found["trials"]) == 8
     everything = Failing(lambda job: WorkerDied)
     with pytest.raises(DroptopError, match="no trial came to its end: it is cursed"):

@@ -9,6 +9,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from droptop.report.time_left import TimeLeft
 from droptop.training.observer import Job, Observer, SeedProgress
 
+MANY = 24  # jobs from which only the bars of those that are not done stay
+
 
 class Whole:
     """Count the steps of all jobs, which have the same number of steps each, and estimate the time left."""
@@ -89,6 +91,8 @@ class Live(Observer):
     def done(self, job: Job) -> None:
         self.whole.finished += 1
         self.sum_up()
+        if self.whole.jobs > MANY and job.name in self.rows:
+            self.bars.remove_task(self.rows.pop(job.name))
 
     def note(self, text: str) -> None:
         self.bars.console.print(f"note: {text}", markup=False, highlight=False)

@@ -76,6 +76,15 @@ class Study:
         for each in settings:
             self.study.enqueue_trial(dict(each), skip_if_exists=True)
 
+    def propose_failed(self) -> None:
+        """Have the settings of trials that failed tried once more, unless another trial has them."""
+        trials = self.trials()
+        others = [trial.settings for trial in trials if trial.state != "failed"]
+        for trial in trials:
+            if trial.state == "failed" and trial.settings not in others:
+                self.study.enqueue_trial(dict(trial.settings))
+                others.append(trial.settings)
+
     def ask(self) -> Trial:
         """Return a new trial."""
         return self.drawn(self.study.ask()._trial_id)

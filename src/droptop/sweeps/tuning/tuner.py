@@ -151,6 +151,7 @@ def tune(
         write_changed(out / TUNE, request.toml().encode())
         study = Study(out, request.space, request.search.seed)
         study.propose(proposals(request))
+        study.propose_failed()
         trials = Trials(out, request, study, observer, at_once)
         observer.begin(wanted(request), sum(trial.state in ("done", "pruned") for trial in study.trials()))
         engine([], trials)
