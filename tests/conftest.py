@@ -10,9 +10,11 @@ import subprocess
 import pytest
 import torch
 from hypothesis import settings
+from PIL import Image
 
 from droptop.cli import main
 
+import at_hand
 from studies import write_study
 from toys import SHORT, droptop, made_once
 
@@ -26,6 +28,29 @@ def cache_folder(tmp_path, monkeypatch):
     """Keep a test's decoded images in its own folder, which is not made before they are."""
     monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def workers_at_hand(monkeypatch):
+    """Have commands in this process take workers that need not load torch first; the real command starts its own."""
+    for module in ("training.worker_pool", "bench.costs"):
+        monkeypatch.setattr(f"droptop.{module}.get_context", at_hand.context)
+
+
+@pytest.fixture(autouse=True)
+def blank_figures(request, monkeypatch):
+    """Leave a run's figures blank, unless a test is marked `drawn`: to draw them takes longer than a short training.
+
+    They are put together as ever. The real command draws them.
+    """
+    if request.node.get_closest_marker("drawn") is None:
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", save_blank)
+
+
+def save_blank(figure, file, *, format, dpi):
+    """Write a picture of the figure's size with nothing on it."""
+    width, height = (round(inches * dpi) for inches in figure.get_size_inches())
+    Image.new("RGB", (width, height), "white").save(file, format)
 
 
 @pytest.fixture
