@@ -1,7 +1,7 @@
 """Workers that start at once: forked from a process that has loaded torch, where the commands start each afresh.
 
-They get what a fresh process gets, by the same pipe, and nothing of the test: no patch, no module, no open file. Only
-the loading of torch is not theirs, over a second each. That the commands' own workers start is seen wherever a test runs
+They get what a fresh process gets, by the same pipe, and nothing of the test: no patch, no module, no open file. What
+they are spared is to load torch, over a second each. That the commands' own workers start is seen wherever a test runs
 the real command.
 """
 

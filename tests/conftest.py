@@ -16,7 +16,7 @@ from droptop.cli import main
 
 import at_hand
 from studies import write_study
-from toys import SHORT, droptop, made_once
+from toys import OF_TWO_TASKS, SHORT, droptop, made_once
 
 torch.set_num_threads(1)
 settings.register_profile("droptop", deadline=None)  # how busy the machine is says nothing about the code
@@ -72,7 +72,7 @@ def comparison(tmp_path_factory):
 
     def make(out):
         names = ("--data", "fashion-sticker", "--method", "er", "--debias", "droptop")
-        done = droptop("compare", *names, *SHORT, "--out", out)
+        done = droptop("compare", *names, *SHORT, *OF_TWO_TASKS, "--out", out)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

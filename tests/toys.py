@@ -28,6 +28,8 @@ SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
 FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
 # The command line of a short run that decides on intensities.
 SHORT = shlex.split("--limit 64 --width 4 --memory 40 --seeds 2 --period 1 --history 2 --significance 0.49 --kappa-0 2")
+# As many steps over few classes, whose test images are soon evaluated.
+OF_TWO_TASKS = shlex.split("--split 0,1/2,3 --limit 160")
 # Short periods and histories, so that a dozen steps hold several decisions.
 SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
 SMALL_VIT = {
