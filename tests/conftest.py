@@ -7,6 +7,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import shutil
 import subprocess
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from hypothesis import settings
@@ -30,27 +31,32 @@ def cache_folder(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-@pytest.fixture(autouse=True)
-def workers_at_hand(monkeypatch):
+@pytest.fixture(scope="session", autouse=True)
+def workers_at_hand():
     """Have commands in this process take workers that need not load torch first; the real command starts its own."""
-    for module in ("training.worker_pool", "bench.costs"):
-        monkeypatch.setattr(f"droptop.{module}.get_context", at_hand.context)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("training.worker_pool", "bench.costs"):
+            patch.setattr(f"droptop.{module}.get_context", at_hand.context)
+        yield
 
 
-@pytest.fixture(autouse=True)
-def blank_figures(request, monkeypatch):
-    """Leave a run's figures blank, unless a test is marked `drawn`: to draw them takes longer than a short training.
+@pytest.fixture(scope="session", autouse=True)
+def blank_figures():
+    """Leave the figures of runs blank that commands in this process write: to draw them takes longer than to train.
 
     They are put together as ever. The real command draws them.
     """
-    if request.node.get_closest_marker("drawn") is None:
-        monkeypatch.setattr("matplotlib.figure.Figure.savefig", save_blank)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("droptop.figures.run_figures.save", save_blank)
+        yield
 
 
-def save_blank(figure, file, *, format, dpi):
-    """Write a picture of the figure's size with nothing on it."""
-    width, height = (round(inches * dpi) for inches in figure.get_size_inches())
-    Image.new("RGB", (width, height), "white").save(file, format)
+def save_blank(figure, run, name):
+    """Write a picture of the figure's size with nothing on it, and close the figure."""
+    (run / "figures").mkdir(exist_ok=True)
+    size = [round(inches * 130) for inches in figure.get_size_inches()]
+    Image.new("RGB", size, "white").save(run / f"figures/{name}.png")
+    plt.close(figure)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What the README says first: on a stream with a small bright cue, debiasing helps where the cue cannot be trusted.
 
-Two thirds of the stream, and a seed, so that it takes half a minute. The effects are large beside what another version of
-torch does to the bits: 17 points up where the sticker is removed or random, 15 down where it holds.
+Two thirds of the stream, and one seed, so that it takes half a minute. The effects are large beside what another
+version of torch does to the bits: 17 points up where the sticker is removed or random, 15 down where it holds.
 """
 
 import droptop

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from pictures import write_tree
-from toys import OF_TWO_TASKS, SHORT, droptop, made_once
+from toys import OF_TWO_TASKS, SHORT, droptop_here, made_once
 
 
 def test_compare_writes_figures_pictures_and_an_arm_each(comparison):
@@ -107,7 +107,7 @@ ARMS = ["none", "droptop", "robust", "equal-droptop", "equal-robust"]
 
 @pytest.fixture(scope="module")
 def of_many(tmp_path_factory):
-    """A comparison of arms by name, with plain arms of equal cost, by the real command; and what it said."""
+    """A comparison of arms by name, with plain arms of equal cost; and what was said."""
 
     def make(out):
         tree = write_tree(
@@ -116,9 +116,7 @@ def of_many(tmp_path_factory):
         of_data = ("--data", f"folder:{tree}", "--image-size", 16, "--tasks", 1, "--batch", 8)
         of_net = ("--width", 4, "--stem", "3x3", "--memory", 20, "--maps", 0)
         arms = ("--debias", "droptop,robust", "--equal-cost", "--seeds", 2)
-        done = droptop("compare", *of_data, *of_net, *arms, "--out", out)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return droptop_here("compare", *of_data, *of_net, *arms, "--out", out)
 
     return made_once(tmp_path_factory, "many", make)
 
