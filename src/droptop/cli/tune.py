@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from rich.console import Console
+from tyro.conf import arg
 
 from droptop.cli import arguments, help, run_flags
 from droptop.cli.sweep import CellProgress, EngineOptions
-from droptop.errors import require, typed
+from droptop.errors import typed
 from droptop.options import flag_of
 from droptop.report import file_progress as bars
 from droptop.report.tuning import answer, confirmed_table
@@ -33,7 +34,7 @@ class TuneOptions(EngineOptions):
 
     out: Path
     """Folder of the tuning, new or one to continue."""
-    over: str | None = None
+    over: Annotated[str | None, arg(metavar="NAME=VALUES")] = None
     """An option and its values: lr=log:0.003:0.3, gamma=lin:1:10, memory_batch=int:16:64 or momentum=0,0.9. Give it
     once per option; by default the learning rate around the usual one, and momentum."""
     trials: int | None = None
@@ -49,14 +50,8 @@ class TuneOptions(EngineOptions):
     at_once: int | None = None
     """Number of trials at once; by default as many as this machine or the cluster has room for, 5 on a GPU. With 1, the
     same command gives the same trials."""
-    engine: Literal["local", "ray", "submitit"] = "local"
+    engine: Literal["local", "ray"] = "local"  # a trial needs the results of those before it, which Slurm's arrays lack
     """Where trials run: on this machine, or on a Ray cluster."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.engine != "submitit", "engine", "local or ray: trials need the results of those before", "submitit"
-        )
 
     def search(self, hold_out: float) -> Search:
         """Return how options are searched for."""
@@ -71,7 +66,8 @@ def tune(args: list[str], console: Console) -> int:
     """Run what is missing of a tuning, and show what it found; return the exit code."""
     if help.asked_for(args):
         listed = [each for each in help.options_of(TuneOptions) if each.path != "minutes"]
-        help.show("droptop tune", ABOUT, {"": listed}, BELOW)
+        where = [each for each in listed if each.path in EXECUTED[1:]]
+        help.show("droptop tune", ABOUT, {"": [each for each in listed if each not in where], "where": where}, BELOW)
         return 0
     request, options = asked(args)
     try:
@@ -97,10 +93,8 @@ def asked(args: Sequence[str]) -> tuple[TuneRequest, TuneOptions]:
     said = run_flags.values_of(args, "--over")
     own, rest = divided(run_flags.without(args, "--over"))
     options = arguments.read(TuneOptions, own, "droptop tune", ABOUT)
-    given = {token.partition("=")[0] for token in own if token.startswith("--")} - {
-        flag_of(name) for name in (*EXECUTED, "trials")
-    }
-    if not (said or rest or given):
+    given = {token.partition("=")[0] for token in own if token.startswith("--")}
+    if not (said or rest or given - {flag_of(name) for name in (*EXECUTED, "trials")}):
         begun = load_request(options.out)
         trials = begun.search.trials if options.trials is None else options.trials
         return replace(begun, search=replace(begun.search, trials=trials)), options
