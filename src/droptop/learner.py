@@ -116,9 +116,7 @@ class Learner:
     config_type: ClassVar[type[LearnerConfig]] = LearnerConfig
     net_type: ClassVar[type[NetConfig | ViTConfig]] = NetConfig
     preset: ClassVar[dict[str, Any]] = {}  # options that suit this method
-    named_presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {}
-    }  # options that each name stands for which --preset takes
+    named_presets: ClassVar[dict[str, dict[str, Any]]] = {}  # options that each name stands for which --preset takes
     paper: ClassVar[dict[str, Any]] = {}  # options of the paper's appendix E for this method that differ from ours
     compiles: ClassVar[bool] = True  # may its net be compiled?
     tasks: ClassVar[int | None] = None  # the only number of tasks that makes sense for it, if there is one

@@ -24,7 +24,7 @@ from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
 from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
 from droptop.recipes import recipe_of
-from droptop.runs.tuned_presets import TUNED, tuned_options
+from droptop.runs.tuned_presets import PAPER, TUNED, tuned_options
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import handed, user_files
 from droptop.typed_options import Options
@@ -368,7 +368,8 @@ def override(config: Config, options: dict[str, Any]) -> Config:
     """
     paths = {resolve(name, config): value for name, value in options.items()}
     if "learner.preset" in paths and config.options.files_are_there:  # else what is noted has all of them
-        named, name = methods.find(config.options.method).named_presets, paths["learner.preset"]
+        usual: dict[str, dict[str, Any]] = {PAPER: {}}
+        named, name = usual | methods.find(config.options.method).named_presets, paths["learner.preset"]
         require(name in (*named, TUNED), "preset", f"one of {', '.join((*named, TUNED))}", name)
         asked = tuned_options(config.options.method, config.options.data) if name == TUNED else named[name]
         paths = {resolve(option, config): value for option, value in asked.items()} | paths

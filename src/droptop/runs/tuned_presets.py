@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from droptop.errors import BadRequest, typed
 from droptop.system.short_names import short_name
 
-TUNED = "tuned"  # the preset's name
+PAPER, TUNED = "paper", "tuned"  # the presets that every method has
 
 
 class Found(NamedTuple):
