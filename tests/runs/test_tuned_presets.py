@@ -7,13 +7,13 @@ from droptop.runs import tuned_presets
 from droptop.runs.config import configure, has
 from droptop.runs.plan import Plan
 from droptop.runs.requests import load
-from droptop.runs.tuned_presets import PRESETS, Found
+from droptop.runs.tuned_presets import PRESETS, TunedPreset
 
 from plans import parsed
 
 
 def test_it_stands_for_what_was_found_and_what_is_set_wins(monkeypatch, tmp_path):
-    found = Found({"lr": 0.2, "momentum": 0.9}, "docs/evidence/tuned.md")
+    found = TunedPreset({"lr": 0.2, "momentum": 0.9}, "docs/evidence/tuned.md")
     monkeypatch.setattr(tuned_presets, "PRESETS", {("er", "fashion"): found})
     config = parsed("--data", "fashion", "--debias", "droptop", "--preset", "tuned", "--momentum", "0.5")
     assert (config.learner.lr, config.learner.momentum) == (0.2, 0.5)

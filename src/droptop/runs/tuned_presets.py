@@ -11,14 +11,14 @@ from droptop.system.short_names import short_name
 PAPER, TUNED = "paper", "tuned"  # the presets that every method has
 
 
-class Found(NamedTuple):
+class TunedPreset(NamedTuple):
     """Hold options by name, and the page with the study that found them."""
 
     options: dict[str, Any]
     page: str  # such as docs/evidence/tuned.md
 
 
-PRESETS: dict[tuple[str, str], Found] = {}  # by method and stream
+PRESETS: dict[tuple[str, str], TunedPreset] = {}  # by method and stream
 
 
 def tuned_options(method: str, data: str) -> dict[str, Any]:
