@@ -41,6 +41,7 @@ SMALL_VIT = {
     "memory_batch": 6,
     "augment": "crop-flip",
 }
+OF_METHODS = {"ranpac": {"projections": 40}}
 QUICK = {"period": 1, "history": 2, "significance": 0.4}
 
 
@@ -68,8 +69,8 @@ def toy_learner(
 
 
 def small(method: str) -> dict[str, Any]:
-    """Options for a net of a few channels, of the kind that the method takes."""
-    return SMALL_VIT if METHODS[method].net_type is ViTConfig else SMALL
+    """Options for a net of a few channels, of the kind that the method takes, and for the method itself."""
+    return (SMALL_VIT if METHODS[method].net_type is ViTConfig else SMALL) | OF_METHODS.get(method, {})
 
 
 def toy_batches(
