@@ -16,6 +16,7 @@ from droptop import BadBatch, Diverged
 from droptop.debias import MEMBERS, members_of
 from droptop.methods import METHODS
 from droptop.methods.frozen import Frozen
+from droptop.methods.views import TwoViews
 from droptop.runs import checkpoint
 
 from toys import CLASSES, FLOAT_SPEC, differences, feed, small, snapshot, toy_batches, toy_learner
@@ -255,10 +256,11 @@ def test_divergence_in_a_later_iteration_undoes_the_earlier_ones(momentum):
 def test_learns(method, options):
     wider = {"width": 2 * small(method)["width"], "augment": "none", "memory": 100}
     learner = toy_learner(method, **wider, **options)
-    losses = [learner.observe(x, y, task).item() for x, y, task in toy_batches(30, size=32, tasks=1)]
-    if learner.has_logits and method != "mkd":
+    steps = 10 if issubclass(METHODS[method], TwoViews) else 30
+    losses = [learner.observe(x, y, task).item() for x, y, task in toy_batches(steps, size=32, tasks=1)]
+    if not issubclass(METHODS[method], Frozen | TwoViews):
         assert sum(losses[-10:]) / 10 < 0.5 * sum(losses[:3]) / 3
-    else:  # a loss of another kind, or one that a slow teacher holds back
+    else:  # their loss does not come near zero
         x, y, _ = toy_batches(1, size=100, seed=3, tasks=1)[0]
         assert (learner.predict(x).argmax(1) == y).float().mean() > 0.9
 

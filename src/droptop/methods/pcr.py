@@ -3,9 +3,9 @@
     loss = mean over views i of  - log( exp(cos(f_i, w_i) / t) / sum over views j of exp(cos(f_i, w_j) / t) )
 
 f are features, w_j is the proxy of j's class: a row of the last layer, without its bias. So a class counts in the sum
-as often as it occurs in the batch, and one that does not occur is not pushed away. With n_c views of class c this is
-the cross-entropy of cos(f_i, w_c) / t + log n_c, as it is computed here. Where the memory holds too few samples, the
-stream rows that stand in are neither i nor j.
+as often as it occurs in the batch, n_c times, and one that does not occur is not pushed away. Here the sum is over
+classes, of exp(cos(f_i, w_c) / t + log n_c). Where the memory holds too few samples, the stream rows that stand in are
+neither i nor j.
 
 Predictions are by the largest cosine. The authors take 10 stream and 10 memory samples per step, and pass each part
 through the net by itself (`--batch 10 --memory-batch 10 --replay-forward separate`).
@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from droptop.debias import Chosen
@@ -64,5 +63,5 @@ class PCR(TwoViews):
         """Compute the proxy-based contrastive loss."""
         counted = self.counted(batch)
         views = torch.zeros(logits.shape[1], device=logits.device).index_add_(0, batch.y, counted)
-        losses = F.cross_entropy(logits + views.log(), batch.y, reduction="none")
+        losses = (logits + views.log()).logsumexp(1) - logits.gather(1, batch.y[:, None])[:, 0]
         return (losses * counted).sum() / counted.sum()
