@@ -41,6 +41,7 @@ SMALL_VIT = {
     "memory_batch": 6,
     "augment": "crop-flip",
 }
+ON_VIT = [name for name, kind in METHODS.items() if kind.net_type is ViTConfig]
 OF_METHODS = {"ranpac": {"projections": 40}}
 QUICK = {"period": 1, "history": 2, "significance": 0.4}
 
@@ -70,7 +71,7 @@ def toy_learner(
 
 def small(method: str) -> dict[str, Any]:
     """Options for a net of a few channels, of the kind that the method takes, and for the method itself."""
-    return (SMALL_VIT if METHODS[method].net_type is ViTConfig else SMALL) | OF_METHODS.get(method, {})
+    return (SMALL_VIT if method in ON_VIT else SMALL) | OF_METHODS.get(method, {})
 
 
 def toy_batches(

@@ -22,6 +22,7 @@ from droptop.runs.requests import load
 from pictures import picture, save
 from plans import plan
 from studies import write_study
+from toys import ON_VIT
 
 MINE = """
     from dataclasses import dataclass
@@ -175,7 +176,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path, capsys, text, reason):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_configurations_survive_pickling(method):
-    weights = {"weights": "random"} if method in ("l2p", "dualprompt") else {}
+    weights = {"weights": "random"} if method in ON_VIT else {}
     for debias in ("none", "droptop", "no-fusion"):
         config = configure("fashion-background", method, debias, lr=0.3, seeds=3, limit=7, **weights)
         assert pickle.loads(pickle.dumps(config)) == config

@@ -67,7 +67,7 @@ SETTINGS = {
 def test_mkd(settings):
     learner = fast("mkd", **SMALL | SETTINGS[settings])
     slow = SlowMKD(learner)
-    agree(learner, slow, batches(9))
+    agree(learner, slow, batches(6))
     close(dict(learner.teachers[0].averages), slow.teachers[0])
 
 
@@ -76,6 +76,6 @@ def test_mkd_with_droptop(debias):
     """The teachers see what is not dropped; of two nets each has its own."""
     learner = fast("mkd", debias, **SMALL | {"augment": "none"})
     slow = SlowMKD(learner)
-    agree(learner, slow, batches(8))
+    agree(learner, slow, batches(6))
     for teacher, expected in zip(learner.teachers, slow.teachers, strict=True):
         close(dict(teacher.averages), expected)

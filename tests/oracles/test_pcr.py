@@ -49,9 +49,9 @@ SETTINGS = {
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_pcr(settings):
     learner = fast("pcr", **SMALL | SETTINGS[settings])
-    agree(learner, SlowPCR(learner), batches(9))
+    agree(learner, SlowPCR(learner), batches(6))
 
 
 def test_pcr_with_droptop():
     learner = fast("pcr", {}, **SMALL | {"augment": "none"})
-    agree(learner, SlowPCR(learner), batches(8))
+    agree(learner, SlowPCR(learner), batches(6))
