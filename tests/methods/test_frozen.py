@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from droptop import BadRequest
+from droptop.nets import compute_in
 from droptop.runs.export import export
 
 from toys import feed, toy_batches, toy_learner
@@ -58,6 +59,18 @@ def test_the_classifier_is_computed_once_until_the_next_step():
     feed(learner, toy_batches(1))
     learner.predict(x), learner.predict(x)
     assert counted == [1, 1]
+
+
+@pytest.mark.parametrize("method", ["scr", "pcr", "mkd", "slda", "ranpac"])
+def test_heads_of_another_kind_compute_in_bfloat16(method):
+    batches, x = toy_batches(2), toy_batches(1, seed=3)[0][0]
+    exact, learner = feed(toy_learner(method, "none"), batches).predict(x), toy_learner(method, "none")
+    for model in learner.every_model:
+        compute_in(model, learner.spec.shape, "bf16")
+    rounded = feed(learner, batches).predict(x)
+    assert rounded.dtype == torch.float32
+    assert not torch.equal(rounded, exact)
+    assert (rounded[:, learner.seen].isfinite()).all()
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ class Frozen(Learner):
         guarded = self.debias.guarded()
         before = [tensor.clone() for tensor in guarded]
         times = range(self.config.iterations)
-        features = torch.cat([self.forward(self.model, self.prepare(batch.x), batch, 0) for _ in times])
+        features = torch.cat([self.forward(self.model, self.prepare(batch.x), batch, 0) for _ in times]).double()
         labels = y.repeat(len(times))
         loss = (1 - F.cosine_similarity(features, self.sums[labels])).mean()
         self.finite &= loss.isfinite()
