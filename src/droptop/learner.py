@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from droptop import learner_checks, learner_state
 from droptop.average import Average
-from droptop.debias import Chosen, Family, Trace, View, check_last_map
+from droptop.debias import Chosen, Debiaser, Family, Trace, View, check_last_map
 from droptop.errors import BadBatch, BadRequest, Diverged, DroptopError, a_kind, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import (
@@ -495,13 +495,18 @@ class Learner:
         for name, member in self.debias.members.items():
             if member.needs_logits and isinstance(self.model, Adapted):
                 raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of one's own")
-            if not self.has_logits and (member.needs_logits or member.acts_on("penalty")):
+            if not self.takes(type(member)):
                 raise BadRequest(f"--debias {name} takes a method that trains logits: {type(self).__name__} has none")
         if self.debias.droptop is None or not self.debias.droptop.attention_pass:
             return
         with evaluating(self.model):
             last = self.model.features(torch.zeros(1, *self.spec.shape, device=self.device)).map
         check_last_map(self.debias.droptop.config, last.shape[-2:].numel(), self.model.finer)
+
+    @classmethod
+    def takes(cls, member: type[Debiaser]) -> bool:
+        """Return whether a debiaser can act in this method; what a recipe names beside others is left out if not."""
+        return cls.has_logits or not (member.needs_logits or member.acts_on("penalty"))
 
     # -- Settings and state --------------------------------------------------------------------------------------
 

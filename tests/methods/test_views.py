@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from droptop import BadRequest, make_learner
+from droptop.debias import members_of
 from droptop.learner import unit_range
 from droptop.methods.views import views_of
 
@@ -62,6 +63,13 @@ def test_a_model_without_known_features_is_refused(method):
 def test_debiasers_that_take_logits_are_refused_where_none_are_trained(method, debias):
     with pytest.raises(BadRequest, match=f"--debias {debias} takes a method that trains logits"):
         toy_learner(method, debias)
+
+
+@pytest.mark.parametrize("method", ["scr", "ranpac"])
+def test_a_recipe_goes_without_them(method):
+    assert toy_learner(method, "robust").debias.members.keys() == members_of("robust").keys() - {"rsc", "decouple"}
+    with pytest.raises(BadRequest, match="--debias decouple takes a method"):
+        toy_learner(method, "colour+decouple")
 
 
 def test_the_teacher_answers_for_itself():

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from compasses import FILE
 from safetensors.torch import load_file
 
 from droptop import BadRequest, load_learner, resume
 from droptop.cli import main
 from droptop.runs.kept_files import kept
 
+from compasses import FILE
 from pictures import picture, save
 
 METHOD = """

@@ -23,7 +23,7 @@ from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
 from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
-from droptop.recipes import recipe_of
+from droptop.recipes import RECIPES, recipe_of
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import handed, user_files
 from droptop.typed_options import Options
@@ -161,9 +161,12 @@ class Config:
 
     @property
     def chosen(self) -> list[Chosen]:
-        """Return the debiasers with their settings, as a learner takes them."""
-        kinds = members_of(self.options.debias)
-        return [Chosen(kind, getattr(self.members, name)) for name, kind in kinds.items()]
+        """Return the debiasers with their settings; without those of a recipe that the method cannot take."""
+        kinds, method = members_of(self.options.debias), methods.find(self.options.method)
+        parts = self.options.debias.split("+")
+        by_recipe = {name for part in parts if part in RECIPES for name in RECIPES[part].members} - set(parts)
+        taken = [name for name, kind in kinds.items() if name not in by_recipe or method.takes(kind)]
+        return [Chosen(kinds[name], getattr(self.members, name)) for name in taken]
 
     @property
     def seeds(self) -> range:
