@@ -72,19 +72,20 @@ def known() -> Known:
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         why = getattr(error, "strerror", None) or "it is damaged"
         raise BadRequest(
-            f"{path}, the list of the files that you have named, cannot be read: {why}; without it, what older runs "
+            f"{path}, the list of the files that you have named, cannot be read: {why}; remove it, and what older runs "
             "name is asked about again"
         ) from None
 
 
 def remember(files: Iterable[OwnFile] = (), places: Iterable[str] = ()) -> None:
-    """Add files and places to the user's list; note it where it cannot be written, and go on without."""
-    before = known()
-    files, places = set(files) - before.files, set(places) - before.places
+    """Add files and places to the user's list; note it where it cannot be read or written, and go on without."""
+    files, places, path = set(files), set(places), list_file()
     if not files and not places:
         return
-    path = list_file()
     try:
+        before = known()
+        if files <= before.files and places <= before.places:
+            return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(path.with_name(path.name + ".lock")):
             before = known()  # another command may have added to it
@@ -92,8 +93,8 @@ def remember(files: Iterable[OwnFile] = (), places: Iterable[str] = ()) -> None:
             for file in sorted(before.files | files):
                 hashes.setdefault(file.path, []).append(file.sha256)
             write_json(path, {"files": hashes, "places": sorted(before.places | places)})
-    except BadRequest:
-        raise
+    except BadRequest as error:
+        warnings.warn(str(error), stacklevel=2)
     except (OSError, DroptopError) as error:
         why = getattr(error, "strerror", None) or error
         warnings.warn(f"{path}, the list of the files that you have named, cannot be written: {why}", stacklevel=2)

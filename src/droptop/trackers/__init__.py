@@ -62,6 +62,8 @@ def find(name: str) -> type[Tracker]:
             tracker = getattr(tracker, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise BadRequest(f"--log {name}: {error}") from None
+    except Exception as error:  # of a module of the user's own
+        raise BadRequest(f"--log {name}: {type(error).__name__}: {error}") from None
     is_tracker = isinstance(tracker, type) and issubclass(tracker, Tracker)
     require(is_tracker, "log", f"{TAKES}, a droptop.Tracker", name)
     return tracker
