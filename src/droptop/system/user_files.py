@@ -63,9 +63,10 @@ def is_file(name: str) -> bool:
 def hidden(*options: str) -> Iterator[None]:
     """Run nothing of the user's own inside this context: what only looks at a folder does as if it were gone.
 
-    With options named, this is so for what these name; nested in another such context, for what the outer one says.
+    With options named, this is so for what these name, and for what an outer context hides.
     """
-    token = _hidden.set(options if (outer := _hidden.get()) is None else outer)
+    outer = _hidden.get()
+    token = _hidden.set(() if () in (outer, options) else (*(outer or ()), *options))
     try:
         yield
     finally:
