@@ -4,7 +4,9 @@ Every file writes a mark when it is imported. `LOOKING` only look; the others of
 """
 
 import json
+import pickle
 import shutil
+import sys
 import warnings
 from hashlib import sha256
 
@@ -12,11 +14,14 @@ import pytest
 
 import droptop
 from droptop import BadRequest, configure
+from droptop.methods import find
+from droptop.options import flatten
+from droptop.runs.config import config_from_options
 from droptop.runs.kept_files import Copy, noted
 from droptop.runs.requests import begin
 from droptop.runs.trust import trusted
 from droptop.system import trusted_files
-from droptop.system.trusted_files import known
+from droptop.system.trusted_files import Untrusted, known
 
 from pictures import picture, save
 from plans import plan
@@ -221,6 +226,23 @@ def test_what_is_typed_is_the_users_from_then_on(evil, here, tmp_path):
     assert (evil / "mark").read_text() == before + "data"
 
 
+def test_processes_that_work_for_a_command_may_run_what_it_may(tmp_path):
+    """They are handed a configuration by pickle, on other machines too, and have no list."""
+    mine = tmp_path / "mine.py"
+    mine.write_text("from droptop.methods import ER\n\n\nclass Mine(ER):\n    pass\n")
+    sent, options = configure("fashion", str(mine)), flatten(configure("fashion", str(mine)))
+    pickled = pickle.dumps(sent)
+    sys.modules.pop(find(str(mine)).__module__)
+    trusted_files._admitted.clear()
+    with pytest.raises(Untrusted, match="--method would run"):
+        config_from_options(options)
+    mine.write_text(mine.read_text() + "# not what was sent\n")
+    with pytest.raises(Untrusted, match="--method would run"):
+        pickle.loads(pickled)
+    mine.write_text(mine.read_text().replace("# not what was sent\n", ""))
+    assert pickle.loads(pickled).options == sent.options
+
+
 # -- Data -------------------------------------------------------------------------------------------------------------
 
 
@@ -262,12 +284,11 @@ def test_data_inside_of_a_folder_are_not_noted(theirs, tmp_path):
 
 
 def test_the_command_says_it_as_a_note(theirs, here, tmp_path):
-    placed(theirs, "root", str(tmp_path))
-    done = here("resume", theirs)
-    assert (done.returncode, done.stderr) == (
-        0,
-        f"note: {theirs} reads {tmp_path}, which you have not named here before\n",
-    )
+    placed(theirs, "weights", str(tmp_path / "vit.safetensors"))
+    done = here("export", theirs, "--format", "safetensors")
+    said = f"note: {theirs} reads {tmp_path / 'vit.safetensors'}, which you have not named here before\n"
+    assert done.returncode == 0
+    assert done.stderr.startswith(said)
 
 
 def test_a_run_that_the_user_began_is_never_noted(tmp_path):

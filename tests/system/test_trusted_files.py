@@ -1,8 +1,6 @@
 """The user's list of their own files: what is on it, who may add to it, and what becomes of it when things go wrong."""
 
-import json
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -13,8 +11,6 @@ from droptop import BadRequest
 from droptop.system import trusted_files, user_files
 from droptop.system.trusted_files import OwnFile, Untrusted, check, known, list_file, module_files, remember, vouch
 from droptop.trackers import Tracker, find
-
-from toys import environment
 
 
 @pytest.fixture
@@ -143,13 +139,3 @@ def test_the_files_of_a_module_are_found_without_importing_it(own_list, tmp_path
     for name in ("outer", "outer.inner", "outer.inner.told"):
         del sys.modules[name]
     assert (module_files("sys"), module_files("no.such"), module_files("outer.none")) == ([], [], [])
-
-
-def test_a_process_admits_nothing_by_itself(tmp_path):
-    mine = tmp_path / "mine.py"
-    mine.write_text(f"open({str(tmp_path / 'mark')!r}, 'w')\n")
-    code = f"from droptop.methods import find; find({str(mine)!r})"
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
-    assert "Untrusted: --method would run" in done.stderr
-    assert not (tmp_path / "mark").exists()
-    assert "files" not in json.loads(list_file().read_text() if list_file().exists() else "{}").get(str(mine), {})
