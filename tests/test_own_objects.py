@@ -4,7 +4,6 @@ import textwrap
 
 import pytest
 import torch
-from compasses import FILE, OWN, SMALL, compass
 
 import droptop
 from droptop import BadRequest, Samples
@@ -19,6 +18,7 @@ from droptop.streams import user_stream
 from droptop.system.user_files import name_of
 from droptop.types import Subset
 
+from compasses import FILE, OWN, SMALL, compass
 from models import ResNet
 from toys import differences, snapshot
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from compasses import FILE
 from safetensors.torch import load_file
 
 from droptop import BadRequest, load_learner, resume
@@ -20,6 +19,7 @@ from droptop.cli import main
 from droptop.runs.kept_files import kept
 from droptop.system import trusted_files, user_files
 
+from compasses import FILE
 from pictures import picture, save
 
 METHOD = """
