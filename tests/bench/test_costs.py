@@ -45,7 +45,9 @@ def short_of(options):
 
 def test_robust_does_two_iterations():
     assert passes_of(configure("fashion", "er", "robust", **OPTIONS)) == pytest.approx(2 * ROWS / BATCH)
-    assert passes_of(configure("fashion", "derpp", "robust", **OPTIONS)) == pytest.approx(2 * (BATCH + 2 * REPLAYED) / BATCH)
+    assert passes_of(configure("fashion", "derpp", "robust", **OPTIONS)) == pytest.approx(
+        2 * (BATCH + 2 * REPLAYED) / BATCH
+    )
 
 
 @pytest.mark.parametrize("method", ["derpp", "mir"])
