@@ -17,6 +17,7 @@ from droptop.debias import MEMBERS, members_of
 from droptop.methods import METHODS
 from droptop.methods.frozen import Frozen
 from droptop.methods.views import TwoViews
+from droptop.recipes import recipe_of
 from droptop.runs import checkpoint
 
 from toys import CLASSES, FLOAT_SPEC, differences, feed, small, snapshot, toy_batches, toy_learner
@@ -186,8 +187,9 @@ def strengths(debias):
 
 
 def as_plain(options):
-    """The options of the same arm without debiasing."""
-    return options | {"debias": "none"}
+    """The options of the same arm without debiasing, with the iterations that a recipe brings."""
+    iterations = recipe_of(options.get("debias", "droptop")).factors.get("iterations", 1)
+    return {"iterations": iterations} | options | {"debias": "none"}
 
 
 @over_debiased
