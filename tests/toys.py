@@ -61,6 +61,7 @@ def toy_learner(
     **options: Any,
 ) -> Learner:
     """A learner with a small net of droptop's or, as `own`, with a model that knows nothing of it."""
+    user_files.named(method, debias)
     quick = QUICK if "droptop" in members_of(debias) else {}
     if own:
         options = {name: value for name, value in SMALL.items() if name not in ("width", "stem")} | quick | options
