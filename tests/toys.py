@@ -23,6 +23,7 @@ from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
 from droptop.rng import generator, seeded
 from droptop.runs.config import configure
+from droptop.system import user_files
 
 from models import ResNet
 
