@@ -24,6 +24,12 @@ settings.register_profile("droptop", deadline=None)  # how busy the machine is s
 settings.load_profile("droptop")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def trusted_files(tmp_path_factory):
+    """Keep the list of files that tests name away from that of who runs them."""
+    os.environ["DROPTOP_TRUSTED"] = str(tmp_path_factory.mktemp("trusted") / "trusted.json")
+
+
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path, monkeypatch):
     """Keep a test's decoded images in its own folder, which is not made before they are."""

@@ -83,7 +83,7 @@ def test_a_file_gives_the_same_as_an_object(file, tmp_path, monkeypatch, capsys)
         assert main(command) == 0
     capsys.readouterr()
     assert main(["resume", "file", "--seeds", "2"]) == 2
-    assert "file needs compass.py, which is gone; file/files/compass.py is the copy" in capsys.readouterr().err
+    assert "file needs compass.py, which is gone; file/files/compass.py (SHA-256 " in capsys.readouterr().err
     assert droptop.load_learner("file").seen.all()
 
 

@@ -23,6 +23,7 @@ from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
 from droptop.rng import generator, seeded
 from droptop.runs.config import configure
+from droptop.system import user_files
 
 from models import ResNet
 
@@ -46,6 +47,8 @@ SMALL_VIT = {
     "memory_batch": 6,
     "augment": "crop-flip",
 }
+ON_VIT = [name for name, kind in METHODS.items() if kind.net_type is ViTConfig]
+OF_METHODS = {"ranpac": {"projections": 40}}
 QUICK = {"period": 1, "history": 2, "significance": 0.4}
 
 
@@ -59,6 +62,7 @@ def toy_learner(
     **options: Any,
 ) -> Learner:
     """A learner with a small net of droptop's or, as `own`, with a model that knows nothing of it."""
+    user_files.named(method, debias)
     quick = QUICK if "droptop" in members_of(debias) else {}
     if own:
         options = {name: value for name, value in SMALL.items() if name not in ("width", "stem")} | quick | options
@@ -73,8 +77,8 @@ def toy_learner(
 
 
 def small(method: str) -> dict[str, Any]:
-    """Options for a net of a few channels, of the kind that the method takes."""
-    return SMALL_VIT if METHODS[method].net_type is ViTConfig else SMALL
+    """Options for a net of a few channels, of the kind that the method takes, and for the method itself."""
+    return (SMALL_VIT if method in ON_VIT else SMALL) | OF_METHODS.get(method, {})
 
 
 def toy_batches(

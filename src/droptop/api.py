@@ -21,12 +21,12 @@ from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
-from droptop.runs.kept_files import standing_in
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
+from droptop.runs.trust import named, trusted
 from droptop.sweeps.local import local
 from droptop.sweeps.tuning.arms import ASKED, Alike, begin_tuning, check_all, is_tuning, load_arms, tune_all, tuned_arms
 from droptop.sweeps.tuning.space import Over, said_in_python
@@ -71,7 +71,9 @@ def run(
     """
     with handed_over(data=data, model=model) as names:
         chosen = NO_DEBIAS if debias is None else debias
-        plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
+        given = with_model(options, names, first, last)
+        named({"method": method, "debias": chosen} | given)
+        plan = plan_of("run", names["data"], method, chosen, given)
         return RunResult(start(plan, Path(out), False, None, Plain()))
 
 
@@ -125,10 +127,13 @@ def compare(
     several = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Sequence) else chosen
     for each in several:
         check_name("debias", each)
-    named = ",".join(several)
+    debiased = ",".join(several)
     with handed_over(data=data, model=model) as names:
         given = with_model(options, names, first, last)
-        plan = plan_of("compare", names["data"], method, named, given, arms, against=against)
+        named({"method": method, "debias": debiased, "against": against} | given)
+        for options_of_arm in (arms or {}).values():
+            named(options_of_arm)
+        plan = plan_of("compare", names["data"], method, debiased, given, arms, against=against)
         alike = None if tune is None else Alike(tune, said_in_python(over), tune_for)
         require(
             alike is not None or not (over or tune_for), "tune", "a number of trials beside over and tune_for", tune
@@ -151,8 +156,8 @@ def resume(
         seeds: How many seeds it is to have; None for as many as it was begun with.
         data: The stream that it began with, where that was an object; or where its images are now, if they have moved.
         model: The model that it began with, likewise.
-        trust: Whether to execute the copies, in the folder, of Python files of yours that are gone or have changed;
-            read them first.
+        trust: Whether to execute Python files that only the folder names, and its copies of those that are gone or
+            have changed; read them first.
 
     Returns:
         What `run` or `compare` would have returned.
@@ -164,11 +169,11 @@ def resume(
     out = Path(out)
     if is_tuning(out):
         with handed_over(read_request(out, ASKED).arms[-1].options, data=data, model=model):
-            return shown(go_on_tuning(out, Plain()))
+            return shown(go_on_tuning(out, trust, Plain()))
     began = read_request(out).arms[-1].options
     with (
-        standing_in(out, trust, "trust=True"),
         handed_over(began, data=data, model=model) as names,
+        trusted(out, trust, "trust=True"),
         saying_where(out, names.get("data")),
     ):
         return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))
@@ -205,16 +210,16 @@ def start(plan: Plan, out: Path, equal_cost: bool, alike: Alike | None, observer
         for note in filter(None, (*check(plan, out), *check_all(asked), plan.note)):
             observer.note(note)
         begin_tuning(asked, out)
-        return go_on_tuning(out, observer)
+        return go_on_tuning(out, False, observer)
     for note in filter(None, (*begin(plan, out), plan.note)):
         observer.note(note)
     return carry_on(plan, out, observer)
 
 
-def go_on_tuning(out: Path, observer: Observer) -> dict[str, Any]:
+def go_on_tuning(out: Path, trust: bool, observer: Observer) -> dict[str, Any]:
     """Tune what is missing of the arms of a comparison, then compare them."""
     try:
-        plan = tune_all(load_arms(out), out, local, observer)
+        plan = tune_all(load_arms(out, trust), out, local, observer)
     except (KeyboardInterrupt, DroptopError, OSError) as error:
         if getattr(error, "resumable", True):
             error.add_note(f"{typed('resume', out)} continues")

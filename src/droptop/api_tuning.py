@@ -9,6 +9,7 @@ from droptop.report.seed_progress import Plain
 from droptop.report.shown import Tuned
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import plan_of
+from droptop.runs.trust import named
 from droptop.sweeps.local import local
 from droptop.sweeps.tuning.request import HOLD_OUT, SEED, By, Search, tune_request
 from droptop.sweeps.tuning.space import Over, said_in_python
@@ -66,7 +67,9 @@ def tune(
     """
     with handed_over(data=data, model=model) as names:
         chosen = NO_DEBIAS if debias is None else debias
-        plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
+        given = with_model(options, names, first, last)
+        named({"method": method, "debias": chosen} | given)
+        plan = plan_of("run", names["data"], method, chosen, given)
         (config,) = plan.arms.values()
         search = Search(trials, by, config.stream.hold_out or HOLD_OUT, confirm, confirm_seeds, tune_seed)
         request = tune_request(config, said_in_python(over), search)

@@ -29,7 +29,7 @@ COMMANDS = {
     "data variants": data.VariantsOptions,
     "data sheet": data.SheetOptions,
 }
-OF_COMPARE = ["--out", "--config", "--against", "--equal-cost", "--tune", "--over", "--tune-for"]
+OF_COMPARE = ["--out", "--config", "--against", "--equal-cost", "--tune", "--over", "--tune-for", "--trust"]
 NAMED = [
     {},
     {"method": "l2p", "debias": "robust"},

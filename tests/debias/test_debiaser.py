@@ -9,8 +9,15 @@ from droptop import BadRequest, configure
 from droptop.debias import KNOWN, MEMBERS, Debiaser, DropTop, MixStyle, find, members_of, name_of
 from droptop.recipes import RECIPES
 from droptop.rng import generator
+from droptop.system import user_files
 
 FOG = str(Path(__file__).with_name("fog.py"))
+
+
+@pytest.fixture(autouse=True)
+def named():
+    """Say that this file may be executed."""
+    user_files.named(FOG)
 
 
 class Nothing(Debiaser):
@@ -44,6 +51,7 @@ def test_a_file_stands_where_a_name_may():
 def file_with(tmp_path, text):
     path = tmp_path / "mine.py"
     path.write_text("from droptop.debias import Debiaser\n" + text)
+    user_files.named(str(path))
     return path
 
 

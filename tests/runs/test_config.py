@@ -15,6 +15,7 @@ from droptop.runs.config import override
 from droptop.streams import STREAMS
 
 from plans import parsed
+from toys import ON_VIT
 
 
 def test_paths_are_kept_whole(monkeypatch, tmp_path):
@@ -82,6 +83,10 @@ def test_presets_of_every_combination_of_names(data, method):
     preset = STREAMS[data].preset
     if method in ("l2p", "dualprompt"):  # a ResNet's net, learning rate and memory are not theirs
         preset = {"augment": preset["augment"]}
+    elif method in ON_VIT:
+        preset = {"augment": "none", "memory": preset.get("memory", 500)}
+    elif method in ("scr", "pcr", "mkd"):  # how the second view is made is theirs
+        preset = preset | {"augment": "crop-resize", "crop_area": 0.2}
     for debias in ARMS:
         config = configure(data, method, debias)
         assert tuple(vars(config.members)) == STAND_FOR.get(debias, (debias,))

@@ -28,6 +28,7 @@ from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
 from droptop.runs.plan import Plan, arms_made, arms_wanted, plan_of
 from droptop.runs.reference import usual_debias
+from droptop.runs.trust import FILES, admit, named
 from droptop.streams import known_names
 from droptop.sweeps.tuning.arms import Alike
 from droptop.sweeps.tuning.space import said_of
@@ -59,8 +60,9 @@ OVER = (
 )
 TUNE_FOR = "Tune this arm alone, such as none, and give its options to all: usual, and not fair."
 OF_TUNING = ("tune", "over", "tune-for")
+TRUST = "Execute Python files that only the file of --config names. Read them first."
 WITHOUT_PATH = (  # flags of no option
-    *("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost", *OF_TUNING),
+    *("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost", "trust", "no-trust", *OF_TUNING),
 )
 
 
@@ -74,7 +76,10 @@ class Asked(NamedTuple):
 
 
 def parse(command: Command, args: list[str]) -> Asked:
-    """Return what a command line asks for: the arms, and the folder for their results."""
+    """Return what a command line asks for: the arms, and the folder for their results.
+
+    Vouch for Python files that it names; refuse those that only its TOML file names, unless they are trusted.
+    """
     over, args = (said_of(values_of(args, "--over")), without(args, "--over")) if command == "compare" else ({}, args)
     file = last(args, "--config")
     tables = {} if file is None else read_tables(Path(file))
@@ -93,6 +98,10 @@ def parse(command: Command, args: list[str]) -> Asked:
             f"{file} is what one {typed(str(noted))} was asked for; {typed(command)} takes its options", stacklevel=2
         )
     against = _against(command, args, written, arms)
+    words = {name: last(args, f"--{name}") for name in FILES}
+    named(words)
+    unsaid = {path: value for path, value in written.items() if words.get(path) is None}
+    admit(Path(file or ""), [unsaid, *arms.values()], "--trust" in args, "the same command with --trust")
     usual = {"data": "fashion-sticker", "method": "er", "debias": usual_debias(arms, against)}
     data, method, debias = (last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
     device = {"device": last(args, "--device") or written.get("device", RunOptions.device)}
@@ -222,6 +231,7 @@ def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Con
         where.append(("tune", Annotated[int | None, arg(help=TUNE)], None))
         where.append(("over", Annotated[str | None, arg(help=OVER, metavar="NAME=VALUES")], None))
         where.append(("tune_for", Annotated[str | None, arg(help=TUNE_FOR, metavar="ARM")], None))
+    where.append(("trust", Annotated[bool, arg(help=TRUST)], False))
     request_type = dataclasses.make_dataclass(
         "Request",
         where

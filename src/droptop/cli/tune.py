@@ -59,6 +59,7 @@ class TuneOptions(EngineOptions):
         return Search(trials, self.by, hold_out or HOLD_OUT, self.confirm, self.confirm_seeds, self.tune_seed)
 
 
+TRUST = "--trust"  # as of a run: files that only a TOML file names may be executed
 EXECUTED = ("out", "at_once", "engine", "address", "cpus", "gpus", "minutes")  # no part of what is asked for
 
 
@@ -94,8 +95,8 @@ def asked(args: Sequence[str]) -> tuple[TuneRequest, TuneOptions]:
     own, rest = divided(run_flags.without(args, "--over"))
     options = arguments.read(TuneOptions, own, "droptop tune", ABOUT)
     given = {token.partition("=")[0] for token in own if token.startswith("--")}
-    if not (said or rest or given - {flag_of(name) for name in (*EXECUTED, "trials")}):
-        begun = load_request(options.out)
+    if not (said or set(rest) - {TRUST} or given - {flag_of(name) for name in (*EXECUTED, "trials")}):
+        begun = load_request(options.out, TRUST in rest)
         trials = begun.search.trials if options.trials is None else options.trials
         return replace(begun, search=replace(begun.search, trials=trials)), options
     (config,) = run_flags.parse("run", [*rest, "--out", str(options.out)]).plan.arms.values()

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
-from droptop.errors import BadRequest, require
+from droptop.errors import BadRequest, require, typed
 from droptop.options import flatten
 from droptop.results.statistics import estimate
 from droptop.runs.config import Config, override
-from droptop.runs.folder import TUNED, TUNING
+from droptop.runs.folder import TUNED, TUNING, read_request
 from droptop.runs.plan import Plan
 from droptop.runs.requests import load
+from droptop.runs.trust import admit
 from droptop.sweeps.sweep import Engine
 from droptop.sweeps.tuning.findings import in_words
 from droptop.sweeps.tuning.request import Search, TuneRequest
@@ -107,9 +108,14 @@ def is_tuning(out: Path) -> bool:
     return (out / ASKED).is_file() and not (out / "config.toml").is_file()
 
 
-def load_arms(out: Path) -> TunedArms:
-    """Return the comparison that a folder was asked to tune and make."""
+def load_arms(out: Path, trust: bool = False) -> TunedArms:
+    """Return the comparison that a folder was asked to tune and make; refuse files that the user has not named.
+
+    With `trust`, files that only the folder names may be executed.
+    """
     asked = dict(read_tables(out / ASKED).get("tune", {}))
+    arms = [arm.options for arm in read_request(out, ASKED).arms]
+    admit(out / ASKED, arms, trust, typed("resume", out, "--trust"))
     try:
         only, over = asked.pop("only", None), asked.pop("over")
         return TunedArms(load(out, ASKED), over, Search(**asked), only)

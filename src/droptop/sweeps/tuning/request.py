@@ -14,6 +14,7 @@ from droptop.runs.flags import flags_of
 from droptop.runs.folder import TUNE
 from droptop.runs.plan import Plan
 from droptop.runs.requests import config_of
+from droptop.runs.trust import admit
 from droptop.streams import Stream
 from droptop.sweeps.tuning.space import Space, read_space, usual_space
 from droptop.system.toml_files import leaves, read_tables
@@ -152,8 +153,11 @@ def names_of(stream: Stream) -> str:
     return ",".join(names if listable else map(str, stream.tasks[0]))
 
 
-def load_request(out: Path) -> TuneRequest:
-    """Return what a folder was asked to tune; refuse a folder that is none."""
+def load_request(out: Path, trust: bool = False) -> TuneRequest:
+    """Return what a folder was asked to tune; refuse a folder that is none, and files that the user has not named.
+
+    With `trust`, files that only the folder names may be executed.
+    """
     if not (out / TUNE).is_file():
         raise BadRequest(f"{out} is no folder of {typed('tune')}: it has no {TUNE}")
     tables = read_tables(out / TUNE)
@@ -164,4 +168,6 @@ def load_request(out: Path) -> TuneRequest:
         search = Search(**asked)
     except (KeyError, TypeError, AttributeError):
         raise BadRequest(f"{out / TUNE} does not say what to tune") from None
-    return TuneRequest(config_of(leaves(tables), out), over, search)
+    options = leaves(tables)
+    admit(out / TUNE, [options], trust, typed("tune", "--out", out, "--trust"))
+    return TuneRequest(config_of(options, out), over, search)
