@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from droptop.errors import BadRequest
-from droptop.runs.folder import environments
+from droptop.runs.noted import environments
 from droptop.system import user_files
 from droptop.system.files import write_changed
 from droptop.system.handed import Gone

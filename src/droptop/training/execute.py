@@ -36,11 +36,12 @@ def execute(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
             write_changed(place / "config.toml", asked.toml().encode())
             if unfinished:
                 record_flags(place, asked)
+    configurations = {run: arm.configuration() for run, arm in runs.items()}
     jobs = [
         Job(arm, run, seed, name=f"{name} seed {seed}")
         for seed in plan.seeds
         for (run, arm), name in zip(runs.items(), plan.arms)
-        if not is_done(run, seed)
+        if not is_done(run, seed, configurations[run])
     ]
     if jobs:
         run_jobs(jobs, observer, plan.options.threads)

@@ -1,0 +1,72 @@
+"""What a command that shows a folder says besides: what does not fit and is left out, and what nobody can tell."""
+
+from pathlib import Path
+
+from droptop.errors import typed
+from droptop.runs.manifest import run_of
+from droptop.runs.seed_files import SeedFiles
+from droptop.system.toml_files import seal_holds
+
+LISTED = 20  # lines about what does not fit
+
+
+class Findings:
+    """Collect what does not fit in a folder, of the seeds that were read in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.unfit: list[str] = []
+        self.done = self.unsealed = 0  # seeds, and those of them without a manifest
+        self.runs: dict[Path, set[str | None]] = {}  # where their seeds began, as manifests say
+        self.elsewhere: dict[Path, list[int]] = {}  # seeds that began elsewhere than environment.json says
+        self.began: dict[Path, str | None] = {}
+
+    def add(self, files: SeedFiles) -> None:
+        """Take in what is known of a seed by now."""
+        self.unfit += files.unfit
+        self.done += files.result is not None
+        self.unsealed += files.unsealed
+        run = files.run.path
+        if run not in self.began:
+            self.began[run] = run_of(run)
+            self.runs[run] = set()
+        if files.manifest is not None:
+            self.runs[run].add(files.manifest.run)
+            if files.manifest.run not in (None, self.began[run]):
+                self.elsewhere.setdefault(run, []).append(files.seed)
+
+    def edited(self) -> list[Path]:
+        """Return the files of options that are not as droptop wrote them.
+
+        Where seeds have manifests, a file without a seal is not as droptop wrote it either.
+        """
+        sealed = {run for run, began in self.runs.items() if began}
+        places = dict.fromkeys((self.folder, *self.runs))
+        holds = {place: seal_holds(place / "config.toml") for place in places if (place / "config.toml").is_file()}
+        return [
+            place / "config.toml"
+            for place, held in holds.items()
+            if held is False or (held is None and (place in sealed or (place == self.folder and sealed)))
+        ]
+
+    def problems(self) -> list[str]:
+        """Return what does not fit besides the files that are left out, a line each."""
+        lines = [f"{path} has changed since droptop wrote it" for path in self.edited()]
+        return lines + [
+            f"{run / 'environment.json'} is not the one under which seed{'s' * (len(seeds) > 1)} "
+            f"{', '.join(map(str, seeds))} ran"
+            for run, seeds in self.elsewhere.items()
+        ]
+
+    def lines(self) -> list[str]:
+        """Return what to say of the folder, a line each."""
+        lines = [*self.problems(), *(f"{line}: left out" for line in dict.fromkeys(self.unfit))]
+        if len(lines) > LISTED:
+            more = len(lines) - LISTED
+            lines = [*lines[:LISTED], f"{more} more do not fit: {typed('verify', self.folder)} lists all"]
+        if self.unsealed:
+            lines.append(
+                f"{self.unsealed} of {self.done} finished seeds in {self.folder} carry no checksums, as those of "
+                "earlier versions: nobody can tell whether they were altered"
+            )
+        return lines
