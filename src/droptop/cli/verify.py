@@ -31,8 +31,8 @@ class VerifyOptions:
     """Compute finished seeds once more too: the result from the metrics, and the accuracy at the end by the last
     checkpoint. It takes the data, and about the time of one evaluation per seed."""
     trust: bool = False
-    """Beside --recompute, execute the copies, in the folder, of Python files of yours that are gone or have changed. Read
-    them first."""
+    """Beside --recompute, execute the copies, in the folder, of Python files of yours that are gone or have changed.
+    Read them first."""
     json: bool = False
     """Print a line of JSON, and nothing else."""
 
@@ -51,10 +51,8 @@ def verify(args: list[str], console: Console) -> int:
         with standing_in(folder, options.trust, "the same command with --trust"):
             found[-1].problems += recomputed(folder, found)
     problems = list(dict.fromkeys(line for checked in found for line in checked.problems))
-    totals = {
-        name: sum(getattr(checked, name) for checked in found)
-        for name in ("seeds", "done", "unsealed", "files", "bytes")
-    }
+    names = ("seeds", "done", "unsealed", "files", "bytes")
+    totals = {name: sum(getattr(checked, name) for checked in found) for name in names}
     if options.json:
         said = {"folder": str(folder), **totals, "recomputed": options.recompute, "problems": problems}
         console.print(json.dumps(said), highlight=False, markup=False, soft_wrap=True)
@@ -120,7 +118,5 @@ def summary(totals: dict[str, int], problems: int, recomputed: bool) -> str:
     said += ", figures computed again" if recomputed else ""
     said += f"; {counted(problems, 'problem')}" if problems else "; all fit"
     if totals["unsealed"]:
-        said += (
-            f"; {counted(totals['unsealed'], 'seed')} of an earlier version without checksums, of which nobody can tell"
-        )
+        said += f"; {counted(totals['unsealed'], 'seed')} without checksums, as of an earlier version"
     return said

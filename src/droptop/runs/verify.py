@@ -76,9 +76,7 @@ def verify_run(run: RunFolder, findings: Findings) -> Checked:
         checked.problems += files.unfit
         findings.add(files)
     known = {f"seed-{seed}" for seed in run.seeds}
-    others = sorted(
-        path for path in run.path.glob("seed-*") if path.name not in known and (path / "result.json").exists()
-    )
+    others = sorted(path.parent for path in run.path.glob("seed-*/result.json") if path.parent.name not in known)
     checked.problems += [f"{path} is of no seed that config.toml has" for path in others]
     return checked
 
@@ -86,7 +84,6 @@ def verify_run(run: RunFolder, findings: Findings) -> Checked:
 def verify_seed(files: SeedFiles, checked: Checked) -> None:
     """Check all files of a seed; what does not fit goes to `files.unfit`."""
     folder, manifest = files.folder, files.manifest
-    checked.count(folder / "result.json")
     if manifest is not None and files.result is not None:
         for name in manifest.files:
             if name != "result.json" and not name.startswith(("maps/", "confusion/")):
@@ -123,7 +120,9 @@ def verify_derived(place: Path, checked: Checked) -> None:
     except Unfit as error:
         checked.problems.append(str(error))
         return
-    for name in () if manifest is None else manifest.files:
+    if manifest is None:
+        return
+    for name in manifest.files:
         checked.count(place / name)
         try:
             manifest.check(place / name, name)
