@@ -214,7 +214,7 @@ def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
             record_costs(plan, out, observer)
     with note_write_errors(was_finished, "the SHA-256 of a summary", observer.note):
         for place in {out, *plan.folders(out)}:
-            files = [place / name for name in ("summary.json", "compare.json", "cost.json")]
+            files = [place / name for name in ("config.toml", "summary.json", "compare.json", "cost.json")]
             write_manifest(place, [*files, *(place / "figures").glob("*.png")])
     return result
 

@@ -27,8 +27,9 @@ def check_result(result: Any, whole: bool = False) -> None:
         for value in expect(dict, result.get(name, {}), name).values():
             every(value.values() if isinstance(value, dict) else [value], is_number, name)
     guesses = result.get("guesses")
-    if guesses is not None and any(set(guesses.get(test, ())) != {"chance", "constant"} for test in tests):
-        raise ValueError("guesses are missing")
+    for test in () if guesses is None else tests:
+        if expect(dict, guesses.get(test), "guesses").keys() != {"chance", "constant"}:
+            raise ValueError("guesses are missing")
     if "dropped" in result and set(result["dropped"]) != {"share", "chance"}:
         raise ValueError("dropped is damaged")
     every(expect(dict, result.get("cue", {}), "cue").values(), lambda has: isinstance(has, bool), "cue")

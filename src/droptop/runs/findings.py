@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from droptop.errors import typed
-from droptop.runs.manifest import run_of
+from droptop.runs.manifest import Manifest, Unfit, read_manifest, run_of, sha256_of
 from droptop.runs.seed_files import SeedFiles
 from droptop.system.toml_files import seal_holds
 
@@ -38,25 +38,29 @@ class Findings:
     def edited(self) -> list[Path]:
         """Return the files of options that are not as droptop wrote them.
 
-        Where seeds have manifests, a file without a seal is not as droptop wrote it either.
+        Where there is a manifest, a file without a seal is not as droptop wrote it either.
         """
         sealed = {run for run, began in self.runs.items() if began}
-        places = dict.fromkeys((self.folder, *self.runs))
-        holds = {place: seal_holds(place / "config.toml") for place in places if (place / "config.toml").is_file()}
-        return [
-            place / "config.toml"
-            for place, held in holds.items()
-            if held is False or (held is None and (place in sealed or (place == self.folder and sealed)))
-        ]
+        files = []
+        for place in dict.fromkeys((self.folder, *self.runs)):
+            path, written = place / "config.toml", manifest_or_none(place)
+            held = seal_holds(path) if path.is_file() else True
+            covered = place in sealed or written is not None or (place == self.folder and sealed)
+            noted = None if written is None else written.files.get(path.name)
+            if held is False or (held is None and covered) or (noted is not None and noted != sha256_of(path)):
+                files.append(path)
+        return files
 
     def problems(self) -> list[str]:
         """Return what does not fit besides the files that are left out, a line each."""
         lines = [f"{path} has changed since droptop wrote it" for path in self.edited()]
-        return lines + [
-            f"{run / 'environment.json'} is not the one under which seed{'s' * (len(seeds) > 1)} "
-            f"{', '.join(map(str, seeds))} ran"
-            for run, seeds in self.elsewhere.items()
-        ]
+        for run, seeds in self.elsewhere.items():
+            which = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+            lines.append(f"{run / 'environment.json'} is not the one under which {which} ran")
+        began = manifest_or_none(self.folder)
+        if self.folder not in self.elsewhere and began is not None and began.run not in (None, run_of(self.folder)):
+            lines.append(f"{self.folder / 'environment.json'} has changed since droptop wrote it")
+        return lines
 
     def lines(self) -> list[str]:
         """Return what to say of the folder, a line each."""
@@ -70,3 +74,11 @@ class Findings:
                 "earlier versions: nobody can tell whether they were altered"
             )
         return lines
+
+
+def manifest_or_none(folder: Path) -> Manifest | None:
+    """Return the manifest of a folder; None where there is none, or it is damaged."""
+    try:
+        return read_manifest(folder)
+    except Unfit:
+        return None

@@ -98,5 +98,6 @@ def record_flags(place: Path, plan: Plan) -> None:
     if (flags := flags_of(plan)) is None:
         return
     path = place / "environment.json"
-    record = {"flags": shlex.join(flags), "flags_hold_for": flags_hold_for(place)}
+    text = shlex.join(flags)
+    record = {"flags": text, "flags_hold_for": flags_hold_for(place, text)}
     write_json(path, read_json(path) | record)

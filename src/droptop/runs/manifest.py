@@ -1,7 +1,7 @@
 """manifest.json: the SHA-256 of every file of a finished seed, and which run, arm, seed and configuration it is of.
 
     OUT/seed-K/manifest.json  written after all files but result.json, which follows and says that the seed is done
-    OUT/manifest.json         of a run or a comparison: its summary, its costs, its pictures
+    OUT/manifest.json         of a finished run or comparison: its options, its summary, its costs, its pictures
 
 So whoever shows a figure can tell whether it is what was measured, and here. A manifest seals itself too. It is no
 signature: who changes a file and writes the manifest anew is not noticed.
@@ -117,7 +117,6 @@ def sha256_of(path: Path) -> str:
 
 
 def write_manifest(folder: Path, paths: Iterable[Path]) -> None:
-    """Write the manifest of a run or a comparison: the SHA-256 of its files that are there."""
-    Manifest({path.relative_to(folder).as_posix(): sha256_of(path) for path in sorted(paths) if path.is_file()}).write(
-        folder
-    )
+    """Write the manifest of a run or a comparison: the SHA-256 of its files that are there, and where it began."""
+    files = {path.relative_to(folder).as_posix(): sha256_of(path) for path in sorted(paths) if path.is_file()}
+    Manifest(files, run=run_of(folder)).write(folder)

@@ -14,8 +14,8 @@ from droptop.runs.kept_files import kept
 from droptop.runs.kept_files import noted as files_noted
 from droptop.runs.manifest import Unfit, read_manifest
 from droptop.runs.plan import Plan
-from droptop.runs.requests import config_of, file_hash, refuse_at_work
-from droptop.system.files import write_changed, write_json
+from droptop.runs.requests import config_of, file_hash, refuse_at_work, write_config
+from droptop.system.files import write_json
 from droptop.system.json_files import read_json
 
 
@@ -59,8 +59,7 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
         write_json(place / "environment.json", before | anew)
     for place, asked in places.items():
         if begun(place):
-            toml = asked.toml() if isinstance(asked, Plan) else Plan("run", {"": asked}).toml()
-            write_changed(place / "config.toml", toml.encode())
+            write_config(place, asked if isinstance(asked, Plan) else Plan("run", {"": asked}))
     return moved
 
 

@@ -39,13 +39,18 @@ def recorded_flags(run: Path) -> list[str] | None:
     """
     try:
         record = read_json(run / "environment.json")
-        flags, known = record["flags"], record["flags_hold_for"] == flags_hold_for(run)
-        return shlex.split(flags) if known and isinstance(flags, str) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        flags = record["flags"]
+        holds = (flags_hold_for(run, flags), flags_hold_for(run))  # the second in folders of earlier versions
+        return shlex.split(flags) if record["flags_hold_for"] in holds else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def flags_hold_for(run: Path) -> str:
-    """Return what a run's flags depend on: its config.toml, and the version of droptop and of its presets."""
+def flags_hold_for(run: Path, flags: str = "") -> str:
+    """Return what a run's flags depend on: its config.toml, and the version of droptop and of its presets.
+
+    The SHA-256 of the flags themselves stands beside it.
+    """
     sha256 = hashlib.sha256((run / "config.toml").read_bytes()).hexdigest()
-    return f"droptop {__version__}, presets {PRESETS}, config.toml with SHA-256 {sha256}"
+    own = f", flags with SHA-256 {hashlib.sha256(flags.encode()).hexdigest()}" if flags else ""
+    return f"droptop {__version__}, presets {PRESETS}, config.toml with SHA-256 {sha256}{own}"

@@ -19,6 +19,7 @@ from droptop.memory.buffer import check_room
 from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
+from droptop.runs import manifest
 from droptop.runs.build import build_learner, build_stream, model_sha256, refuse_spec
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
@@ -29,7 +30,7 @@ from droptop.runs.plan import Plan
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
-from droptop.system.files import write_json
+from droptop.system.files import write_atomic, write_json
 from droptop.system.json_files import read_json
 from droptop.system.toml_files import seal_holds
 
@@ -181,6 +182,14 @@ def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
         for arm in changed.arms.values():
             build_stream(arm, changed.seeds[-1])  # refuses a seed that the stream does not have
     return changed
+
+
+def write_config(place: Path, plan: Plan) -> None:
+    """Write config.toml unless it is there; forget the manifest of what was finished with another one."""
+    path, data = place / "config.toml", plan.toml().encode()
+    if not (path.is_file() and path.read_bytes() == data):
+        (place / manifest.NAME).unlink(missing_ok=True)
+        write_atomic(path, data)
 
 
 def refuse_edited(plan: Plan, out: Path) -> None:

@@ -16,6 +16,7 @@ from droptop.runs.folder import RunFolder, seed_folder
 from droptop.runs.manifest import Manifest, Unfit, read_manifest
 from droptop.runs.records import Confusion, Maps, read_confusion, read_maps
 from droptop.runs.verified import Lines, checked_result, lines_of
+from droptop.system.locks import is_locked
 
 
 class SeedFiles:
@@ -40,6 +41,8 @@ class SeedFiles:
         if not self.foreign:
             try:
                 self.result = checked_result(self.folder, self.manifest, whole)
+                if self.result is None and self.manifest is not None and not is_locked(self.folder):
+                    raise Unfit(f"{self.folder / 'result.json'} is gone")
             except Unfit as error:
                 self.unfit.append(str(error))
 
