@@ -194,9 +194,8 @@ def test_recompute_finds_what_was_sealed_anew(copied, here):
     of_result, by_checkpoint = json.loads(checked.stdout)["problems"]
     assert of_result == f"{changed}/result.json is not what metrics.jsonl comes to"
     right = sum(last["eval"]["removed"]["all"]["correct"])
-    assert by_checkpoint == (
-        f"{seed}: its last checkpoint is right on {right - 1} of 2000 samples of removed, metrics.jsonl says {right} of 2000"
-    )
+    of = "of 2000 samples of removed, metrics.jsonl says"
+    assert by_checkpoint == f"{seed}: its last checkpoint is right on {right - 1} {of} {right} of 2000"
 
 
 @pytest.mark.parametrize("args", [[], ["--json"], ["--recompute"]])
