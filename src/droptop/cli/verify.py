@@ -1,6 +1,7 @@
 """`droptop verify`: whether all files of a run, comparison or study are what was written."""
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,6 @@ from droptop.cli import arguments
 from droptop.errors import BadRequest, require
 from droptop.report.tables import counted
 from droptop.runs.folder import read_request
-from droptop.runs.kept_files import standing_in
 from droptop.runs.verify import Checked, verify_folder
 from droptop.sweeps.verify_study import verify_study
 from droptop.system.short_names import short_names
@@ -31,8 +31,8 @@ class VerifyOptions:
     """Compute finished seeds once more too: the result from the metrics, and the accuracy at the end by the last
     checkpoint. It takes the data, and about the time of one evaluation per seed."""
     trust: bool = False
-    """Beside --recompute, execute the copies, in the folder, of Python files of yours that are gone or have changed.
-    Read them first."""
+    """Beside --recompute, execute Python files that only the folder names, and its copies of those that are gone or
+    have changed. Read them first."""
     json: bool = False
     """Print a line of JSON, and nothing else."""
 
@@ -48,7 +48,7 @@ def verify(args: list[str], console: Console) -> int:
     with hidden():
         found = checked_runs(folder)
     if options.recompute:
-        with standing_in(folder, options.trust, "the same command with --trust"):
+        with trusted_to_run(folder, options.trust):
             found[-1].problems += recomputed(folder, found)
     problems = list(dict.fromkeys(line for checked in found for line in checked.problems))
     names = ("seeds", "done", "unsealed", "files", "bytes")
@@ -74,6 +74,15 @@ def checked_runs(folder: Path) -> list[Checked]:
         if not (folder / "config.toml").is_file():
             raise
         return [Checked(str(folder), problems=[str(error)])]
+
+
+def trusted_to_run(folder: Path, trust: bool) -> AbstractContextManager[None]:
+    """Return a context in which the files that a folder names may be executed, if they are trusted."""
+    from droptop.runs.trust import trusted  # these load torch and every learner
+    from droptop.sweeps.trust import trusted_study
+
+    again, study = "the same command with --trust", folder / "study.toml"
+    return trusted_study(study, folder, trust, again) if study.is_file() else trusted(folder, trust, again)
 
 
 def recomputed(folder: Path, found: list[Checked]) -> list[str]:

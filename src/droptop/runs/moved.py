@@ -15,6 +15,7 @@ from droptop.runs.kept_files import noted as files_noted
 from droptop.runs.manifest import Unfit, read_manifest
 from droptop.runs.plan import Plan
 from droptop.runs.requests import config_of, file_hash, refuse_at_work, write_config
+from droptop.runs.trust import remember_places
 from droptop.system.files import write_json
 from droptop.system.json_files import read_json
 
@@ -60,6 +61,7 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
     for place, asked in places.items():
         if begun(place):
             write_config(place, asked if isinstance(asked, Plan) else Plan("run", {"": asked}))
+    remember_places(arm.noted() for arm in moved.arms.values())
     return moved
 
 
