@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from droptop.errors import BadCheckpoint
+from droptop.errors import BadCheckpoint, BadRequest
 from droptop.results.seed_result import seed_result
 from droptop.runs.build import build_stream
 from droptop.runs.environment import environment
@@ -21,7 +21,10 @@ def recompute(place: SeedPlace) -> list[str]:
 
     Raise BadRequest where its data, or a file of the user's own, is not here.
     """
-    lines, result = read_metrics(place.run, place.seed), read_result(place.run, place.seed)
+    try:
+        lines, result = read_metrics(place.run, place.seed), read_result(place.run, place.seed)
+    except BadRequest as error:
+        return [str(error)]
     return from_metrics(place, lines, result) or by_checkpoint(place, lines)
 
 
