@@ -14,8 +14,8 @@ from droptop.cli import main
 from droptop.errors import BadRequest
 from droptop.runs import requests as engine_run
 from droptop.runs.config import configure
-from droptop.runs.folder import environments
 from droptop.runs.loading import find_seed, restore
+from droptop.runs.noted import environments
 from droptop.runs.requests import begin, load, record_environment
 from droptop.system.locks import folder_lock as locked
 

@@ -11,6 +11,7 @@ from droptop.sweeps import study_folder
 from droptop.sweeps.study_folder import Cell, StudyFolder, record_cells, recorded_cells, requested_cells
 from droptop.system.locks import folder_lock
 
+from damage import without_checksums
 from studies import write_study
 
 
@@ -104,6 +105,7 @@ def test_runs_are_named_by_what_sets_them_apart(swept, tmp_path):
 
 def test_a_study_can_be_read_where_it_cannot_be_run(swept_copy):
     """On a machine without its GPU, or without its data."""
+    without_checksums(swept_copy)  # which would tell that it ran on a CPU
     for path in [swept_copy / "study.toml", *swept_copy.glob("runs/*/config.toml")]:
         text = path.read_text().replace('device = "cpu"\n', "")
         path.write_text('device = "cuda"\nroot = "/nowhere/at/all"\n' + text)

@@ -41,6 +41,8 @@ usage: droptop COMMAND ...
              droptop results studies/first --by data,method,debias
   report   shows a run, comparison or study as one HTML page; --watch keeps it up to date while it goes on
              droptop report runs/first --open
+  verify   checks that the files of a run, comparison or study are what was written
+             droptop verify runs/first
   paper    runs the paper's tables and figures, and shows them beside the paper's values
              droptop paper list
   data     lists the streams and what is on this disk; downloads, checks, makes and draws data
@@ -63,6 +65,7 @@ COMMANDS = {
     "status": "status",
     "results": "results",
     "report": "report",
+    "verify": "verify",
     "paper": "paper",
     "data": "data",
     "bench": "bench",

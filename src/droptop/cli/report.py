@@ -18,8 +18,11 @@ from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.cli.arguments import names
+from droptop.cli.notes import note
 from droptop.errors import BadRequest, require
-from droptop.runs.folder import read_request, recorded_flags
+from droptop.runs.folder import read_request
+from droptop.runs.noted import recorded_flags
+from droptop.system.files import write_atomic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +73,12 @@ def report(args: list[str], console: Console) -> int:
         page = partial(render.describe, folder, again, by, options.against)
         return watch(folder, page, options.port or 0, options.open, console)
     try:
-        render.write_report(folder, out, again, by, options.against)
+        written = render.describe(folder, again, by, options.against)
+        write_atomic(out, render.render(written).encode())
     except PermissionError as error:
         raise BadRequest(f"{out} cannot be written ({error.strerror}): --out names another file") from None
+    for line in written.unfit:
+        note(line)
     console.print(f"report in {out}", highlight=False, markup=False, soft_wrap=True)
     if options.open:
         webbrowser.open(out.resolve().as_uri())

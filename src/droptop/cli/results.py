@@ -1,6 +1,5 @@
 """`droptop results`: the results of a study or comparison, grouped by any options. Loads no torch."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.cli.arguments import names
+from droptop.cli.notes import note
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
 from droptop.runs.folder import read_request
@@ -84,7 +84,9 @@ def results(args: list[str], console: Console) -> int:
 def values_of_study(folder: Path) -> list[dict[str, Any]]:
     """Return every figure of every cell that the study asks for and that is done."""
     cells = set(requested_cells(folder))
-    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    study = StudyFolder(folder, note)
+    for line in study.lines():
+        note(line)
     return [value for value in study.values() if (value["run"], value["seed"]) in cells]
 
 
@@ -93,4 +95,7 @@ def values_of_arms(folder: Path) -> list[dict[str, Any]]:
     if not (folder / "config.toml").is_file() or read_request(folder).command != "compare":
         shown = f"; {typed('report', folder)} shows a run" if (folder / "config.toml").is_file() else ""
         raise BadRequest(f"{folder} is neither a study nor a comparison{shown}")
-    return values_of_comparison(folder)
+    values, findings = values_of_comparison(folder)
+    for line in findings.lines():
+        note(line)
+    return values

@@ -1,6 +1,5 @@
 """`droptop status`: how far a study, a run or a comparison is. Loads neither torch nor a learner."""
 
-import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +10,10 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
-from droptop.runs.folder import RunFolder, read_request, seed_folder, step_count, whole_result
+from droptop.cli.notes import note
+from droptop.runs.findings import Findings
+from droptop.runs.folder import read_request, step_count
+from droptop.runs.seed_files import SeedFiles
 from droptop.sweeps.study_folder import HELD, StudyFolder, requested_cells
 from droptop.system.locks import is_locked
 
@@ -28,28 +30,34 @@ def status(args: list[str], console: Console) -> int:
     folder = arguments.read(StatusOptions, args, "droptop status", "shows how far a run, comparison or study is").folder
     if (folder / "study.toml").is_file():
         return study_status(folder, console)
-    request = read_request(folder)
+    request, findings = read_request(folder), Findings(folder)
     table = Table("run", "seed", "state", "step", title=str(folder))
     for run in request.arms:
         for seed in run.seeds:
-            table.add_row(run.name, str(seed), state_of(run, seed), str(step_count(run.path, seed) or "-"))
+            files = SeedFiles(run, seed)
+            steps = step_count(run.path, seed) if files.fits(files.folder / "metrics.jsonl") else 0
+            table.add_row(run.name, str(seed), state_of(files), str(steps or "-"))
+            findings.add(files)
     console.print(table)
+    for line in findings.lines():
+        note(line)
     return 0
 
 
-def state_of(run: RunFolder, seed: int) -> str:
-    """Return the state of a seed in one word: done, running, stopped or waiting."""
-    place = seed_folder(run.path, seed)
-    if whole_result(run.path, seed):
+def state_of(files: SeedFiles) -> str:
+    """Return the state of a seed in one word: done, running, damaged, stopped or waiting."""
+    if files.result is not None:
         return "done"
-    if is_locked(place):
+    if is_locked(files.folder):
         return "running"
-    return "stopped" if (place / "metrics.jsonl").exists() else "waiting"
+    if files.unfit:
+        return "damaged"
+    return "stopped" if (files.folder / "metrics.jsonl").exists() else "waiting"
 
 
 def study_status(folder: Path, console: Console) -> int:
     """Print how many cells of a study are done, and why others failed; return the exit code."""
-    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    study = StudyFolder(folder, note)
     cells = requested_cells(folder)
     running = set(study.running()) & set(cells)
     counts, held, pace = study.counts(set(cells) - running), is_locked(folder, HELD), study.pace()
@@ -72,4 +80,6 @@ def study_status(folder: Path, console: Console) -> int:
             "/failed.json)"
         )
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    for line in study.lines():
+        note(line)
     return 0

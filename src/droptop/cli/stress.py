@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from droptop.cli import help, run_flags
+from droptop.cli.notes import note
 from droptop.cli.stress_study import check_cues, grown, study_text, without
 from droptop.cli.sweep import exit_code, run_cells
 from droptop.errors import BadRequest, typed
@@ -80,7 +81,10 @@ def cells_if_done(out: Path) -> int:
 def show(out: Path, console: Console) -> None:
     """Print the table and the answer of a study of cues, and draw its heat map."""
     cells = set(requested_cells(out))
-    values = [value for value in StudyFolder(out).values() if (value["run"], value["seed"]) in cells]
+    study = StudyFolder(out, note)
+    for line in study.lines():
+        note(line)
+    values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
     rows = stressed(values)
     if not rows:
         raise BadRequest(f"{out} has no cell with a cue that is done")

@@ -10,7 +10,6 @@ name of the other alone. The authors of the variants drop images whose box cover
 all test sets show the same images, but they lend no background unless twenty draws find no other donor.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from droptop.data.image_folders import ImageFolder
 from droptop.data.variants import Box, Mask, Pixels, box_of, mixed, no_fg, only_bg_b, only_bg_t, only_fg
 from droptop.errors import BadRequest, refuse
 from droptop.rng import derive
+from droptop.system.json_files import read_json
 
 MOST = 0.9  # share of a donor's pixels that its box may cover
 DRAWS = 20  # of a donor
@@ -162,7 +162,7 @@ def read_boxes(home: Path) -> dict[str, Box]:
     if not path.exists():
         return {}
     try:
-        listed = json.loads(path.read_bytes())["boxes"]
+        listed = read_json(path)["boxes"]
         boxes = {
             str(stem): Box(max(0, left), max(0, top), right + 1, bottom + 1)
             for stem, (left, top, right, bottom) in listed.items()

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from droptop.errors import BadCheckpoint
 from droptop.system.files import write_atomic
+from droptop.system.json_files import read_json
 
 FORMAT = 1
 KEPT = 2  # the newest and the one before it
@@ -50,7 +51,7 @@ def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, 
 def change(header_path: Path, about: dict[str, Any]) -> None:
     """Change some of what a checkpoint's header notes; leave a damaged one as it is."""
     try:
-        header = json.loads(header_path.read_bytes())
+        header = read_json(header_path)
         if header.pop("seal") != _seal(header):
             return
     except (OSError, ValueError, KeyError, AttributeError):
@@ -59,16 +60,21 @@ def change(header_path: Path, about: dict[str, Any]) -> None:
     write_atomic(header_path, json.dumps(header | {"seal": _seal(header)}, indent=1).encode())
 
 
-def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
+def read_header(header_path: Path) -> dict[str, Any]:
+    """Return the header of a checkpoint; raise BadCheckpoint if it is damaged."""
     try:
-        header = json.loads(header_path.read_bytes())
+        header: dict[str, Any] = read_json(header_path)
         seal = header.pop("seal")
         if header["format"] != FORMAT or seal != _seal(header):
             raise ValueError
+        return header
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BadCheckpoint(f"{header_path} is damaged") from None
-    path = header_path.with_suffix(".safetensors")
+
+
+def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
+    header, path = read_header(header_path), header_path.with_suffix(".safetensors")
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != header["sha256"]:

@@ -4,7 +4,6 @@
 which a later command sees that it continues the same run.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import make_dataclass, replace
 from pathlib import Path
@@ -20,17 +19,21 @@ from droptop.memory.buffer import check_room
 from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
+from droptop.runs import manifest
 from droptop.runs.build import build_learner, build_stream, model_sha256, refuse_spec
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.kept_files import keep
+from droptop.runs.noted import environments
 from droptop.runs.plan import Plan
 from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
-from droptop.system.files import write_json
+from droptop.system.files import write_atomic, write_json
+from droptop.system.json_files import read_json
+from droptop.system.toml_files import seal_holds
 
 Settings = TypeVar("Settings", NetConfig, ViTConfig, StreamConfig, LearnerConfig, NoSettings)
 FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
@@ -170,6 +173,7 @@ def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
     the stream has no such seeds.
     """
     if seeds is None:
+        refuse_edited(plan, out)
         return plan
     changed = plan.with_options({"seeds": seeds})
     folders = refuse_at_work(plan, out, "seeds")
@@ -183,9 +187,29 @@ def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
     return changed
 
 
+def write_config(place: Path, plan: Plan) -> None:
+    """Write config.toml unless it is there; forget the manifest of what was finished with another one."""
+    path, data = place / "config.toml", plan.toml().encode()
+    if not (path.is_file() and path.read_bytes() == data):
+        (place / manifest.NAME).unlink(missing_ok=True)
+        write_atomic(path, data)
+
+
+def refuse_edited(plan: Plan, out: Path) -> None:
+    """Raise BadRequest if config.toml is not as droptop wrote it, though the run could go on by it.
+
+    Its number of seeds may be another, or what else can change on the way; a slip there can cost days.
+    """
+    file = out / "config.toml"
+    if seal_holds(file) is False and all(map(plan.matches_environment, environments(out)[:1])):
+        again = typed("resume", out, "--seeds", str(plan.options.seeds))
+        raise BadRequest(f"{file} has changed since droptop wrote it: if that was you, {again} goes on by it as it is")
+
+
 def finished(plan: Plan, out: Path) -> bool:
     """Return whether every seed of every arm has its result."""
-    return all(is_done(run, seed) for run in plan.folders(out) for seed in plan.seeds)
+    arms = [(run, arm.configuration()) for run, arm in plan.folders(out).items()]
+    return all(is_done(run, seed, configuration) for run, configuration in arms for seed in plan.seeds)
 
 
 def file_hash(option: str, value: str | None, columns: Columns = Columns()) -> str | None:
@@ -234,7 +258,7 @@ def record_environment(
         write_json(path, now | ({"files": kept} if kept else {}) | ({"border": str(border)} if border else {}))
         return
     try:
-        before = json.loads(path.read_text())
+        before = read_json(path)
     except ValueError:
         raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
     for name, value in files.items():

@@ -31,6 +31,11 @@ def write_changed(path: Path, data: bytes) -> None:
         write_atomic(path, data)
 
 
+def json_bytes(value: Any) -> bytes:
+    """Return a value as JSON; refuse NaN and infinity."""
+    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON unless the file holds it already; refuse NaN and infinity."""
-    write_changed(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+    write_changed(path, json_bytes(value))

@@ -87,6 +87,9 @@ class SeedCheckpoints:
                 continue
             if about["config"] != self.config.fingerprint():
                 raise BadRequest(f"{self.run / 'config.toml'} has changed since {header} was written")
+            if about["seed"] != self.seed:
+                self.warn(f"{header} is of seed {about['seed']}; going back to what was before it")
+                continue
             if not matches(self.metrics_path, about["metrics"]):
                 self.warn(f"metrics.jsonl does not go with {header}; going back to what was before it")
                 continue

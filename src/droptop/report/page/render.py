@@ -17,9 +17,11 @@ from droptop.errors import BadRequest
 from droptop.report.page.content import Page
 from droptop.report.page.runs import page_of_runs
 from droptop.report.page.study import page_of_study
-from droptop.runs.folder import environments, read_request, recorded_flags
+from droptop.runs.folder import read_request
+from droptop.runs.noted import environments, recorded_flags
 from droptop.system.cache_folder import cache_folder
 from droptop.system.files import write_atomic
+from droptop.system.toml_files import without_seal
 
 
 def describe(folder: Path, again: str, by: Sequence[str] | None = None, against: str | None = None) -> Page:
@@ -29,15 +31,18 @@ def describe(folder: Path, again: str, by: Sequence[str] | None = None, against:
     """
     if (folder / "study.toml").is_file():
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
-        return page_of_study(
-            folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs), by, against
-        )
+        return page_of_study(folder, again, text_of(folder / "study.toml"), environment_of(runs), by, against)
     request = read_request(folder)
-    text = (folder / "config.toml").read_text("utf-8")
+    text = text_of(folder / "config.toml")
     page = page_of_runs(request, again, text, environment_of([folder]))
     if config_was_changed(folder):
         page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")
     return page
+
+
+def text_of(path: Path) -> str:
+    """Return what a file of options says, without the seal at its end."""
+    return without_seal(path.read_text("utf-8", errors="replace"))
 
 
 def config_was_changed(folder: Path) -> bool:
@@ -118,11 +123,9 @@ def bundle() -> str:
     return text
 
 
-def write_report(
-    folder: Path, out: Path, again: str, by: Sequence[str] | None = None, against: str | None = None
-) -> Path:
+def write_report(folder: Path, out: Path, again: str) -> Path:
     """Write the page of a folder to a file; return its path; refuse what is not a folder."""
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not a folder")
-    write_atomic(out, render(describe(folder, again, by, against)).encode())
+    write_atomic(out, render(describe(folder, again)).encode())
     return out
