@@ -11,7 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PRELOADED = ["droptop.cli.main", "droptop.cli.run", "droptop.cli.sweep", "droptop.training.seed_run", "matplotlib.figure"]
+PRELOADED = [
+    "droptop.cli.main",
+    "droptop.cli.run",
+    "droptop.cli.sweep",
+    "droptop.training.seed_run",
+    "matplotlib.figure",
+]
 LIMIT = 180.0  # seconds, after which a command counts as one that never ends
 
 context = multiprocessing.get_context("forkserver")

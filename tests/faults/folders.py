@@ -3,23 +3,24 @@
 import hashlib
 import shlex
 from pathlib import Path
-from typing import Any
 
-from faults.commands import Done, Running, run
+from faults.commands import Done, run
 from faults.injection import Fault, chances, harm, record
-
-from droptop.runs import checkpoint
 
 SMALL = shlex.split(
     "--data fashion-sticker --limit 64 --width 4 --memory 40 --seeds 1 --period 1 --history 2 --significance 0.49 "
     "--kappa-0 2 --tasks 2 --maps 2 --checkpoint-seconds 0"
 )
+RUN = ["run", "--method", "er", "--debias", "droptop", *SMALL]
 COMPARE = ["compare", "--method", "er", "--debias", "droptop", *SMALL]
+
+
+MOMENTARY = (".lock", ".sweep", ".sweep.json")  # locks, and who holds them
 
 
 def whole(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file by its path, but for locks; nothing is allowed to be half written."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in (".lock", ".sweep")]
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in MOMENTARY]
     assert not [path for path in paths if path.suffix == ".part"]
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
@@ -41,6 +42,9 @@ def harmed(place: Path, args: list[str], fault: Fault) -> tuple[Path, Done]:
 
 
 def mended(out: Path, args: list[str]) -> Done:
-    """Continue a folder, as its owner would: by `resume` if it was begun, else by the same command."""
-    begun = (out / "config.toml").exists()
-    return run(out.parent / "again", *(["resume", str(out)] if begun else [*args, "--out", str(out)]))
+    """Continue a folder, as its owner would: a study by `sweep`, a run by `resume` if it was begun, else as before."""
+    if (out / "study.toml").exists():
+        args = ["sweep"]
+    elif (out / "config.toml").exists():
+        return run(out.parent / "again", "resume", out)
+    return run(out.parent / "again", *args, "--out", out)

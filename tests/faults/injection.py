@@ -162,5 +162,6 @@ def chances(log: Path) -> list[tuple[str, str, int]]:
         process, call, path = line.split(" ", 2)
         counts[process, call, path] += 1
         chance = (call, path, counts[process, call, path])
-        kinds.setdefault((call, re.sub(r"step-\d+", "step-N", re.sub(r"^(none|droptop)/", "ARM/", path))), []).append(chance)
+        kind = re.sub(r"step-\d+", "step-N", re.sub(r"^(runs/[^/]+|none|droptop)/", "ARM/", path))
+        kinds.setdefault((call, kind), []).append(chance)
     return list(dict.fromkeys(chance for each in kinds.values() for chance in (each[0], each[-1])))

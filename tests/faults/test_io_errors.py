@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+
 from faults.folders import COMPARE, harmed, mended, straight, whole
 from faults.injection import Fault
 
@@ -15,7 +16,7 @@ def undisturbed(tmp_path_factory):
 
 
 def check(tmp_path, fault, files):
-    """Do one fault to a comparison; it says what happened in a line, and resume gives the files of an undisturbed one."""
+    """Do one fault to a comparison; it says so in a line, and resume gives the files of an undisturbed one."""
     out, done = harmed(tmp_path, COMPARE, fault)
     said = f"{fault}: {done.code} {done.out} {done.err}"
     assert "Traceback" not in done.out + done.err, said

@@ -29,10 +29,11 @@ from droptop.runs.plan import Plan
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
-from droptop.system.files import write_json
+from droptop.system.files import PART, write_json, write_new
 
 Settings = TypeVar("Settings", NetConfig, ViTConfig, StreamConfig, LearnerConfig, NoSettings)
 FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
+CLAIM = "config.toml"  # whoever writes it has the folder
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
@@ -44,8 +45,8 @@ def check(plan: Plan, out: Path) -> list[str]:
     """
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    claim = out / "config.toml"
-    if out.is_dir() and any(out.iterdir()):
+    claim = out / CLAIM
+    if out.is_dir() and any(path.name != CLAIM + PART for path in out.iterdir()):  # that is of a kill at the very start
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
@@ -72,22 +73,14 @@ def begin(plan: Plan, out: Path) -> list[str]:
     Raise BadRequest before that if the run cannot start.
     """
     notes = check(plan, out)
-    claim = out / "config.toml"
     text = plan.toml().encode()
-    unwritable = f"--out takes a folder that can be written; {out}: "
     try:
         out.mkdir(parents=True, exist_ok=True)
-        file = claim.open("xb")
+        write_new(out / CLAIM, text)
     except FileExistsError:
         raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
-        raise BadRequest(f"{unwritable}{error.strerror}") from None
-    try:
-        with file:
-            file.write(text)
-    except OSError as error:
-        claim.unlink()
-        raise BadRequest(f"{unwritable}{error.strerror}") from None
+        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     return notes
 
 

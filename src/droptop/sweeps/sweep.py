@@ -26,7 +26,7 @@ from droptop.runs.requests import FileHash, file_hash, load, record_environment
 from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
-from droptop.system.files import write_changed, write_json
+from droptop.system.files import PART, write_changed, write_json
 from droptop.system.locks import Held, is_locked, locked
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
@@ -117,7 +117,8 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
     configs = read_study(source)
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    if out.is_dir() and {path.name for path in out.iterdir()} - {HELD, HOLDER} and not (out / "study.toml").exists():
+    at_once = {HELD, HOLDER, HOLDER + PART, "study.toml" + PART}  # what a sweep leaves that is killed as it begins
+    if out.is_dir() and {path.name for path in out.iterdir()} - at_once and not (out / "study.toml").exists():
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
     if is_locked(out, HELD):
         raise held_by(out)

@@ -1,28 +1,79 @@
 """Files that are whole whenever the machine stops: written under another name, synced, and renamed."""
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+PART = ".part"  # the end of the name under which a file is written before it is renamed
 
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that, whenever the machine stops, either the old file or the whole new one is there."""
-    beside = path.with_name(path.name + ".part")
-    try:
-        with beside.open("wb") as file:
+    with _written_beside(path, data) as beside:
+        beside.replace(path)
+    _sync_folder(path.parent)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that nobody has: whenever the machine stops, there is none or the whole one.
+
+    Raise FileExistsError if there is one already, also where two processes try at the same moment.
+    """
+    with _written_beside(path, data) as beside:
+        try:
+            os.link(beside, path)
+            beside.unlink()
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            path.open("xb").close()
+            beside.replace(path)
+    _sync_folder(path.parent)
+
+
+@contextmanager
+def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
+    """Write and sync a file beside another; give its name, nobody else's meanwhile. On an OSError remove it."""
+    beside = path.with_name(path.name + PART)
+    with _only_writer(beside) as file:
+        try:
+            if file.tell():  # of a process that was killed
+                file.truncate(0)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
+            yield beside
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
+
+
+def _only_writer(path: Path) -> BinaryIO:
+    """Open a file to append to it, once no other process writes to a file of this name.
+
+    Two commands may write the same summary of one folder. On a file system without locks nobody is waited for.
+    """
+    while True:
+        file = path.open("ab")
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        file.close()  # while we waited, it got another name
+
+
+def _sync_folder(folder: Path) -> None:
+    """Sync the names in a folder to the disk."""
+    number = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(number)
     finally:
-        os.close(folder)
+        os.close(number)
 
 
 def write_changed(path: Path, data: bytes) -> None:
