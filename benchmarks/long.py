@@ -2,7 +2,7 @@
 
     python benchmarks/long.py benchmarks/cpu/long.csv docs/images/long.png 200000
 
-Writes a row per 2,000 steps and the picture of them. One seed of ER with DropTop trains in this process, as in a worker,
+Writes a row per 2,000 steps and a picture of them. One seed of ER with DropTop trains in this process, as in a worker,
 on made-up images of 8 px. Milliseconds are of this process's CPU time, so that other work on the machine hardly counts.
 """
 

@@ -27,7 +27,7 @@ from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
 from droptop.system.files import PART, write_changed, write_json
-from droptop.system.locks import Held, is_locked, locked
+from droptop.system.locks import Held, is_locked, locked, note_without_locks
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
 
@@ -137,6 +137,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
             notes.append(note)
         for note in notes:
             observer.note(note)
+        note_without_locks(out / HELD, observer.note)
         hashed = cache(file_hash)
         runs = dict(prepare(out, config, observer.note, hashed) for config in configs)
         cells = cells_of(configs)
