@@ -127,7 +127,10 @@ def harm(folder: Path, fault: Fault, struck: Path) -> None:
             raise error(fault.harm, call, path)
         if (call, path, calls[call, path]) != fault[:3]:
             return None
-        os.close(real["open"](struck, os.O_CREAT | os.O_WRONLY))
+        try:
+            os.close(real["open"](struck, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:  # it came to another process, and is done once
+            return None
         if fault.harm == "kill after":
             return kill
         if fault.harm in KILL:

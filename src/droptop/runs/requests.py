@@ -29,7 +29,7 @@ from droptop.runs.plan import Plan
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
-from droptop.system.files import PART, write_json, write_new
+from droptop.system.files import write_json, write_new
 
 Settings = TypeVar("Settings", NetConfig, ViTConfig, StreamConfig, LearnerConfig, NoSettings)
 FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
@@ -46,7 +46,7 @@ def check(plan: Plan, out: Path) -> list[str]:
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
     claim = out / CLAIM
-    if out.is_dir() and any(path.name != CLAIM + PART for path in out.iterdir()):  # that is of a kill at the very start
+    if out.is_dir() and not all(path.name.startswith(f"{CLAIM}.") for path in out.iterdir()):  # half written
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")

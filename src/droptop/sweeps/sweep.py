@@ -26,7 +26,7 @@ from droptop.runs.requests import FileHash, file_hash, load, record_environment
 from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
-from droptop.system.files import PART, write_changed, write_json
+from droptop.system.files import write_changed, write_json
 from droptop.system.locks import Held, is_locked, locked, note_without_locks
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
@@ -90,7 +90,7 @@ class Sweep(Driver):
     def failed(self, job: Job, failure: Failure) -> None:
         """Mark a cell as failed, with the reason, in its folder."""
         place = seed_folder(job.run, job.seed)
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(exist_ok=True)
         tries = self.tries.get((job.run, job.seed), 1)
         about = {"error": failure.message, "traceback": failure.traceback, "tries": tries, "when": time.time()}
         write_json(place / "failed.json", about)
@@ -117,8 +117,9 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
     configs = read_study(source)
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    at_once = {HELD, HOLDER, HOLDER + PART, "study.toml" + PART}  # what a sweep leaves that is killed as it begins
-    if out.is_dir() and {path.name for path in out.iterdir()} - at_once and not (out / "study.toml").exists():
+    begun = ("study.toml", HELD)  # the beginnings of what a sweep leaves that is killed as it begins
+    held_here = [path.name for path in out.iterdir()] if out.is_dir() else []
+    if "study.toml" not in held_here and not all(name.startswith(begun) for name in held_here):
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
     if is_locked(out, HELD):
         raise held_by(out)

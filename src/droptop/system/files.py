@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,8 +38,8 @@ def write_new(path: Path, data: bytes) -> None:
 @contextmanager
 def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
     """Write and sync a file beside another; give its name, nobody else's meanwhile. On an OSError remove it."""
-    beside = path.with_name(path.name + PART)
-    with _only_writer(beside) as file:
+    with _only_writer(path) as file:
+        beside = Path(file.name)
         try:
             if file.tell():  # of a process that was killed
                 file.truncate(0)
@@ -53,18 +53,24 @@ def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def _only_writer(path: Path) -> BinaryIO:
-    """Open a file to append to it, once no other process writes to a file of this name.
+    """Open a file beside another to append to it, once no other process writes to one of that name.
 
-    Two commands may write the same summary of one folder. On a file system without locks nobody is waited for.
+    Two commands may write the same summary of one folder. Without locks each has a name of its own.
     """
+    beside = path.with_name(path.name + PART)
     while True:
-        file = path.open("ab")
-        with suppress(OSError):
+        file = beside.open("ab")
+        try:
             fcntl.flock(file, fcntl.LOCK_EX)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            if os.path.samestat(os.fstat(file.fileno()), beside.stat()):
                 return file
-        file.close()  # while we waited, it got another name
+        except FileNotFoundError:  # while we waited, it got another name
+            pass
+        except OSError:
+            file.close()
+            beside.unlink(missing_ok=True)
+            return path.with_name(f"{path.name}.{os.getpid()}{PART}").open("wb")
+        file.close()
 
 
 def _sync_folder(folder: Path) -> None:

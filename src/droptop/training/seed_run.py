@@ -125,6 +125,7 @@ class SeedRun:
                 self.checkpoints.wait_quietly()  # the folder stays locked while it is written to
                 self.metrics.close()
                 self.log.close()
+            self.checkpoints.tidy()
             write_json(self.folder / "result.json", result)
 
     def prepare_steps(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
