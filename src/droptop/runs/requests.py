@@ -14,7 +14,7 @@ from droptop import trackers
 from droptop.data.columns import Columns
 from droptop.data.image_cache import sharing_reads
 from droptop.debias.debiaser import NoSettings
-from droptop.errors import BadRequest, typed
+from droptop.errors import BadRequest, no_memory, typed
 from droptop.learner import LearnerConfig
 from droptop.memory.buffer import check_room
 from droptop.nets import NetConfig, ViTConfig
@@ -59,9 +59,9 @@ def check(plan: Plan, out: Path) -> list[str]:
                 stream = build_stream(arm, seed)
                 learner = build_learner(arm, stream, seed, device="cpu")  # workers start their GPU
             except (MemoryError, RuntimeError) as error:
-                if "alloc" not in str(error):
+                if (text := no_memory(error)) is None:
                     raise
-                raise BadRequest(f"this machine has not the memory for it: {str(error).splitlines()[0]}") from None
+                raise BadRequest(text) from None
             check_room(learner.memory.capacity, learner.columns(), arm.options.device)
             notes += left_out_note(stream)
     return list(dict.fromkeys(notes))
