@@ -1,5 +1,7 @@
 """Small things to test with: images of a few pixels, a net of a few channels, a command of a few steps."""
 
+import contextlib
+import io
 import os
 import shlex
 import shutil
@@ -15,6 +17,7 @@ from filelock import FileLock
 from torch import Tensor
 
 from droptop import Learner, Samples, Spec, make_learner
+from droptop.cli import main
 from droptop.debias import members_of
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
@@ -28,6 +31,8 @@ SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
 FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
 # The command line of a short run that decides on intensities.
 SHORT = shlex.split("--limit 64 --width 4 --memory 40 --seeds 2 --period 1 --history 2 --significance 0.49 --kappa-0 2")
+# As many steps over few classes, whose test images are soon evaluated.
+OF_TWO_TASKS = shlex.split("--split 0,1/2,3 --limit 160")
 # Short periods and histories, so that a dozen steps hold several decisions.
 SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
 SMALL_VIT = {
@@ -121,6 +126,14 @@ def differences(a: dict[str, Tensor], b: dict[str, Tensor]) -> list[str]:
 def droptop(*args: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """The real command."""
     return subprocess.run(command(*args), capture_output=True, text=True, timeout=timeout, env=environment())
+
+
+def droptop_here(*args: str | Path) -> str:
+    """Return what the command says in this process, where it must succeed; for folders that several tests share."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setenv("COLUMNS", environment()["COLUMNS"])
+        assert main([*map(str, args)]) == 0
+    return said.getvalue()
 
 
 def command(*args: str | Path) -> list[str]:

@@ -26,6 +26,7 @@ from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.kept_files import keep
 from droptop.runs.plan import Plan
+from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
@@ -70,6 +71,7 @@ def check(plan: Plan, out: Path) -> list[str]:
 def begin(plan: Plan, out: Path) -> list[str]:
     """Claim a new or empty folder by writing config.toml; return what the user should know.
 
+    Places of data that it names are the user's from then on.
     Raise BadRequest before that if the run cannot start.
     """
     notes = check(plan, out)
@@ -81,6 +83,7 @@ def begin(plan: Plan, out: Path) -> list[str]:
         raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
+    remember_places(arm.noted() for arm in plan.arms.values())
     return notes
 
 
@@ -220,7 +223,8 @@ def record_environment(
         arms = asked.arms.values() if isinstance(asked, Plan) else [asked]
         names = (name for arm in arms for of_option in arm.options.user_files().values() for name in of_option)
         kept = keep(run, names)
-        write_json(path, now | ({"files": kept} if kept else {}))
+        border = find(options.data).border if user_files.is_own(options.data) else 0
+        write_json(path, now | ({"files": kept} if kept else {}) | ({"border": str(border)} if border else {}))
         return
     try:
         before = json.loads(path.read_text())
