@@ -65,10 +65,7 @@ def work(said: Path, args: list[str], prepare: Callable[..., Any], given: Any) -
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(said / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     os.environ |= {"COLUMNS": "140", "OMP_NUM_THREADS": "1", "DROPTOP_CACHE": str(said.parent / "cache")}
-    os.environ |= {
-        "GIT_DIR": os.devnull,
-        "DROPTOP_TRUSTED": str(said.parent / "trusted.json"),
-    }  # no commit, none trusted
+    os.environ |= {"GIT_DIR": os.devnull, "DROPTOP_TRUSTED": str(said.parent / "trusted.json")}
     from droptop.cli import main
     from droptop.training import seed_checkpoints, worker_pool
 

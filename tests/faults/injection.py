@@ -70,16 +70,22 @@ class Watch:
 
     def os_open(self, path: Any, flags: int, *given: Any, **more: Any) -> int:
         """Open a file descriptor."""
+        after = None
         if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR) and (inside := self.inside(path)) is not None:
-            self.hear("open", inside)
-        return real["open"](path, flags, *given, **more)  # type: ignore[no-any-return]
+            after = self.hear("open", inside)
+        number: int = real["open"](path, flags, *given, **more)
+        if after is not None:
+            after()
+        return number
 
     def open(self, file: Any, mode: str = "r", buffering: int = -1, *given: Any, **more: Any) -> Any:
         """Open a file, whose writes are heard if it is one of the folder."""
         if isinstance(file, int) or not set(mode) & set("wxa+") or (inside := self.inside(file)) is None:
             return real_open(file, mode, buffering, *given, **more)
-        self.hear("open", inside)
+        after = self.hear("open", inside)
         raw = HeardFile(file, mode.replace("b", "").replace("t", ""))
+        if after is not None:
+            after()
         raw.hear, raw.inside = self.hear, inside
         buffered = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
         return buffered if "b" in mode else io.TextIOWrapper(buffered, *given, **more)
