@@ -61,6 +61,25 @@ class BadCheckpoint(DroptopError):
     """A checkpoint, or the state of a learner, that is damaged or belongs to something else."""
 
 
+def no_memory(error: BaseException) -> str | None:
+    """Return in a line that memory was lacking, if that is what an error of Python or torch says."""
+    text = str(error)
+    if not isinstance(error, MemoryError) and not (isinstance(error, RuntimeError) and "alloc" in text):
+        return None
+    return "this machine has not the memory for it" + (f": {text.splitlines()[0]}" if text else "")
+
+
+@contextmanager
+def telling_no_memory() -> Iterator[None]:
+    """Raise WorkerDied, which is told in a line, where memory is lacking inside this context."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if (text := no_memory(error)) is None:
+            raise
+        raise WorkerDied(text) from None
+
+
 def refuse(errors: Sequence[BadRequest]) -> None:
     """Raise these errors, if there are any, as one error that gives every reason once."""
     by_reason = {

@@ -163,6 +163,16 @@ def test_two_commands_cannot_begin_in_one_folder(tmp_path, monkeypatch):
     assert "lr = 0.05" in (out / "config.toml").read_text()
 
 
+def test_a_kill_at_the_very_beginning_does_not_bar_the_folder(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.toml.part").write_text('command = "ru')
+    asked = plan(configure("fashion", debias="none", width=4, limit=64))
+    begin(asked, out)
+    assert (out / "config.toml").read_text() == asked.toml()
+    assert [path.name for path in out.iterdir()] == ["config.toml"]
+
+
 def test_resume_waits_for_a_busy_folder_and_says_so(comparison, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(comparison[0] / "droptop", run)

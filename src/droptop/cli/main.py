@@ -13,7 +13,7 @@ from importlib import import_module
 from rich.console import Console
 
 from droptop import __version__
-from droptop.errors import BadRequest, DroptopError, meant
+from droptop.errors import BadRequest, DroptopError, meant, telling_no_memory
 from droptop.system.user_files import hidden
 
 USAGE = """\
@@ -82,7 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.simplefilter("once")
     warnings.showwarning = Notes()
     try:
-        return serve(args, console)
+        with telling_no_memory():
+            return serve(args, console)
     except BadRequest as error:
         return complain(str(error), error, 2)
     except KeyboardInterrupt as error:

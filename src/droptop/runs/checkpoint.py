@@ -32,15 +32,23 @@ def _seal(header: dict[str, Any]) -> str:
 def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """Write a checkpoint; keep the one before it and remove all others.
 
-    Later ones are removed too: a resume that went back behind them has found them damaged.
+    Later ones are removed too: a resume that went back behind them has found them damaged. A folder is made in the
+    seed's, and that one is not made anew where somebody has removed it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     write_atomic(folder / f"{name}.safetensors", data)
     header = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
     write_atomic(folder / f"{name}.json", json.dumps(header | {"seal": _seal(header)}, indent=1).encode())
-    later = [path for path in newest_first(folder) if path.stem > name]
-    for stale in later + newest_first(folder)[len(later) + KEPT :]:
+    for later in newest_first(folder):
+        if later.stem > name:
+            later.unlink()
+    tidy(folder)
+
+
+def tidy(folder: Path) -> None:
+    """Remove all but the newest checkpoints, and what a kill left half written."""
+    for stale in newest_first(folder)[KEPT:]:
         stale.unlink()
     whole = {path.stem for path in newest_first(folder)}
     for path in folder.iterdir():  # tensors without a header, and files that a kill left half written

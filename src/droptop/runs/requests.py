@@ -13,7 +13,7 @@ from droptop import trackers
 from droptop.data.columns import Columns
 from droptop.data.image_cache import sharing_reads
 from droptop.debias.debiaser import NoSettings
-from droptop.errors import BadRequest, typed
+from droptop.errors import BadRequest, no_memory, typed
 from droptop.learner import LearnerConfig
 from droptop.memory.buffer import check_room
 from droptop.nets import NetConfig, ViTConfig
@@ -31,12 +31,13 @@ from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
-from droptop.system.files import write_atomic, write_json
+from droptop.system.files import write_atomic, write_json, write_new
 from droptop.system.json_files import read_json
 from droptop.system.toml_files import seal_holds
 
 Settings = TypeVar("Settings", NetConfig, ViTConfig, StreamConfig, LearnerConfig, NoSettings)
 FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
+CLAIM = "config.toml"  # whoever writes it has the folder
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
@@ -48,8 +49,8 @@ def check(plan: Plan, out: Path) -> list[str]:
     """
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    claim = out / "config.toml"
-    if out.is_dir() and any(out.iterdir()):
+    claim = out / CLAIM
+    if out.is_dir() and not all(path.name.startswith(f"{CLAIM}.") for path in out.iterdir()):  # half written
         begun = claim.exists() and claim.stat().st_size
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
@@ -62,9 +63,9 @@ def check(plan: Plan, out: Path) -> list[str]:
                 stream = build_stream(arm, seed)
                 learner = build_learner(arm, stream, seed, device="cpu")  # workers start their GPU
             except (MemoryError, RuntimeError) as error:
-                if "alloc" not in str(error):
+                if (text := no_memory(error)) is None:
                     raise
-                raise BadRequest(f"this machine has not the memory for it: {str(error).splitlines()[0]}") from None
+                raise BadRequest(text) from None
             check_room(learner.memory.capacity, learner.columns(), arm.options.device)
             notes += left_out_note(stream)
     return list(dict.fromkeys(notes))
@@ -77,22 +78,14 @@ def begin(plan: Plan, out: Path) -> list[str]:
     Raise BadRequest before that if the run cannot start.
     """
     notes = check(plan, out)
-    claim = out / "config.toml"
     text = plan.toml().encode()
-    unwritable = f"--out takes a folder that can be written; {out}: "
     try:
         out.mkdir(parents=True, exist_ok=True)
-        file = claim.open("xb")
+        write_new(out / CLAIM, text)
     except FileExistsError:
         raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
-        raise BadRequest(f"{unwritable}{error.strerror}") from None
-    try:
-        with file:
-            file.write(text)
-    except OSError as error:
-        claim.unlink()
-        raise BadRequest(f"{unwritable}{error.strerror}") from None
+        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     remember_places(arm.noted() for arm in plan.arms.values())
     return notes
 

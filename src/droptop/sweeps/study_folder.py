@@ -108,10 +108,13 @@ class StudyFolder:
         return edited_lines(self.study) + self.findings.lines()
 
     def pace(self) -> float | None:
-        """Return the mean seconds between the last cells that were finished; None without recent ones."""
+        """Return the mean seconds between the last cells that were finished; None without recent ones.
+
+        Times in the future are of a clock that was set back since, and say nothing.
+        """
         times = sorted((state.finished for state in self.cells.values() if state.finished is not None), reverse=True)
         times = times[:LAST]
-        if len(times) < 2 or times[0] == times[-1] or time.time() - times[0] > 3600:
+        if len(times) < 2 or times[0] == times[-1] or not 0 <= time.time() - times[0] <= 3600:
             return None
         return (times[0] - times[-1]) / (len(times) - 1)
 

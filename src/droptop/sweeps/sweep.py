@@ -28,7 +28,7 @@ from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, 
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, is_edited, record_cells
 from droptop.system.files import write_changed, write_json
 from droptop.system.json_files import read_json
-from droptop.system.locks import Held, is_locked, locked
+from droptop.system.locks import Held, is_locked, locked, note_without_locks
 from droptop.system.toml_files import sealed
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
@@ -92,7 +92,7 @@ class Sweep(Driver):
     def failed(self, job: Job, failure: Failure) -> None:
         """Mark a cell as failed, with the reason, in its folder."""
         place = seed_folder(job.run, job.seed)
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(exist_ok=True)
         tries = self.tries.get((job.run, job.seed), 1)
         about = {"error": failure.message, "traceback": failure.traceback, "tries": tries, "when": time.time()}
         write_json(place / "failed.json", about)
@@ -122,7 +122,9 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
     configs = read_study(source)
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    if out.is_dir() and {path.name for path in out.iterdir()} - {HELD, HOLDER} and not (out / "study.toml").exists():
+    begun = ("study.toml", HELD)  # the beginnings of what a sweep leaves that is killed as it begins
+    held_here = [path.name for path in out.iterdir()] if out.is_dir() else []
+    if "study.toml" not in held_here and not all(name.startswith(begun) for name in held_here):
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
     if is_locked(out, HELD):
         raise held_by(out)
@@ -142,6 +144,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
             notes.append(note)
         for note in notes:
             observer.note(note)
+        note_without_locks(out / HELD, observer.note)
         hashed = cache(file_hash)
         runs = dict(prepare(out, config, observer.note, hashed) for config in configs)
         cells = cells_of(configs)

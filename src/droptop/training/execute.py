@@ -14,6 +14,7 @@ from droptop.runs.folder import RunFolder, is_done
 from droptop.runs.plan import Plan
 from droptop.runs.requests import file_hash, finished, ignore, record_environment, write_config
 from droptop.system.files import write_json
+from droptop.system.locks import note_without_locks
 from droptop.training.observer import Job, Observer
 from droptop.training.worker_pool import run_jobs
 
@@ -36,6 +37,8 @@ def execute(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
             write_config(place, asked)
             if unfinished:
                 record_flags(place, asked)
+        if unfinished:
+            note_without_locks(out / "config.toml", observer.note)
     configurations = {run: arm.configuration() for run, arm in runs.items()}
     jobs = [
         Job(arm, run, seed, name=f"{name} seed {seed}")

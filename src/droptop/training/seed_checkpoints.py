@@ -62,6 +62,11 @@ class SeedCheckpoints:
         self.writing = BACKGROUND.submit(timed, checkpoint.write, self.folder, name, tensors, about)
         self.start_clock(max(time.monotonic() - started, write_seconds))
 
+    def tidy(self) -> None:
+        """Remove what was to be removed when a kill came between; at the end of a seed nothing else would."""
+        if self.folder.is_dir():
+            checkpoint.tidy(self.folder)
+
     def wait(self) -> float:
         """Wait for the checkpoint that is being written; return the seconds it took, or raise what went wrong."""
         if self.writing is None:

@@ -128,6 +128,7 @@ class SeedRun:
                 self.metrics.close()
                 self.log.close()
             write_manifest(self.config, self.folder, self.seed, self.metrics.hash.hexdigest(), result)
+            self.checkpoints.tidy()
             write_json(self.folder / "result.json", result)
 
     def prepare_steps(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:

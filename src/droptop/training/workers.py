@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from droptop.data.image_cache import forget_reads, sharing_reads
-from droptop.errors import DiedAtOnce, DroptopError, WorkerDied
+from droptop.errors import DiedAtOnce, DroptopError, WorkerDied, no_memory
 from droptop.nets import Precision, allow_tf32
 from droptop.runs.folder import seed_folder
 from droptop.training.concurrent_seeds import ConcurrentSeeds
@@ -119,6 +119,8 @@ class Failure:
             return cls(type(error), str(error), trace)
         if isinstance(error, OSError):
             return cls(WorkerDied, f"{error.filename or job.run}: {error.strerror or error}", trace)
+        if text := no_memory(error):
+            return cls(WorkerDied, f"{job.name}: {text}", trace)
         method_file = job.config.options.method.partition(":")[0]
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == method_file]
         if lines:  # who wrote the method wants to know this line, not what droptop did before
