@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from rich.table import Column, Table
-from rich.text import Text
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments, help
@@ -19,6 +17,7 @@ from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, Damaged, meant, require
 from droptop.report import file_progress as bars
 from droptop.streams import FAMILIES, STREAMS, Data, find, known_names
+from droptop.system.terminal import Console, folded, say
 
 OF_TABLES = (
     *("image_column", "label_column", "split_column", "train_split", "test_splits", "group_columns"),
@@ -143,7 +142,7 @@ def data(args: list[str], console: Console) -> int:
         "sheet": sheet,
     }
     if not args or args[0] in help.WORDS:
-        print(USAGE, end="")
+        say(*USAGE.splitlines())
         return 0 if args else 2
     if args[0] not in commands:
         raise BadRequest(f"unknown command data {args[0]}: there are {', '.join(commands)}{meant(args[0], commands)}")
@@ -177,12 +176,12 @@ def list_streams(args: list[str], console: Console) -> None:
     if console.is_terminal:
         table = Table(Column("stream", no_wrap=True), "data", "what it is")
         for row in rows:
-            table.add_row(*(Text(cell, overflow="fold") for cell in row))
+            table.add_row(*map(folded, row))
         console.print(table)
     else:  # a line per stream, for other programs
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
         for name, where, about in rows:
-            print(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
+            say(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
     lines = [
         f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
         *(f"{', '.join(names)}: {how}" for how, names in missing.items()),
@@ -206,8 +205,9 @@ def check(args: list[str], console: Console) -> None:
             else:
                 summary = images.check_columns(columns, progress)
         except Damaged as error:
-            raise BadRequest(listed(options.name, error.reasons)) from None
-    console.print(f"{options.name}: in order", summary, sep="\n", markup=False, highlight=False, soft_wrap=True)
+            raise BadRequest(*listed(options.name, error.reasons)) from None
+    lines = [f"{options.name}: in order", *summary.split("\n")]
+    console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=True)
 
 
 def columns_of(name: str, given: dict[str, Any]) -> Columns:
@@ -222,10 +222,10 @@ def columns_of(name: str, given: dict[str, Any]) -> Columns:
     return columns
 
 
-def listed(name: str, reasons: list[str]) -> str:
+def listed(name: str, reasons: list[str]) -> list[str]:
     """Return what is wrong with a data set, a line per file."""
     shown = f", the first {MOST} of them" if len(reasons) > MOST else ""
-    return "\n  ".join([f"{name}: {len(reasons):,} files are not in order{shown}:", *reasons[:MOST]])
+    return [f"{name}: {len(reasons):,} files are not in order{shown}:", *(f"  {reason}" for reason in reasons[:MOST])]
 
 
 def download(args: list[str], console: Console) -> None:

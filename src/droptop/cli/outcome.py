@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from droptop.cli.report import command
 from droptop.errors import typed
 from droptop.report import sentences, tables
@@ -14,6 +12,7 @@ from droptop.report.groups import group_lines
 from droptop.report.next_steps import Facts, next_steps
 from droptop.results.diagnosis import diagnose
 from droptop.runs.folder import fewest_steps, read_costs, read_request
+from droptop.system.terminal import Console
 
 
 def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:

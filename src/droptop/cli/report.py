@@ -13,13 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require
 from droptop.runs.folder import read_request, recorded_flags
+from droptop.system.terminal import Console
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,9 @@
 """`droptop results`: the results of a study or comparison, grouped by any options. Loads no torch."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
@@ -16,6 +14,7 @@ from droptop.runs.folder import read_request
 from droptop.sweeps.pairing import reference_of
 from droptop.sweeps.results import BY, also_varied, export, grouped_rows, usual_figures, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells, values_of_comparison
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,7 @@ def results(args: list[str], console: Console) -> int:
 def values_of_study(folder: Path) -> list[dict[str, Any]]:
     """Return every figure of every cell that the study asks for and that is done."""
     cells = set(requested_cells(folder))
-    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    study = StudyFolder(folder, note=note)
     return [value for value in study.values() if (value["run"], value["seed"]) in cells]
 
 

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop import api
@@ -19,6 +18,7 @@ from droptop.runs.folder import Command
 from droptop.runs.kept_files import standing_in
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.requests import finished, load, with_seeds
+from droptop.system.terminal import Console
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,10 @@
 """`droptop status`: how far a study, a run or a comparison is. Loads neither torch nor a learner."""
 
-import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
@@ -14,6 +12,7 @@ from droptop.cli import arguments
 from droptop.runs.folder import RunFolder, read_request, seed_folder, step_count, whole_result
 from droptop.sweeps.study_folder import HELD, StudyFolder, requested_cells
 from droptop.system.locks import is_locked
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ def state_of(run: RunFolder, seed: int) -> str:
 
 def study_status(folder: Path, console: Console) -> int:
     """Print how many cells of a study are done, and why others failed; return the exit code."""
-    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    study = StudyFolder(folder, note=note)
     cells = requested_cells(folder)
     running = set(study.running()) & set(cells)
     counts, held, pace = study.counts(set(cells) - running), is_locked(folder, HELD), study.pace()
@@ -71,5 +70,5 @@ def study_status(folder: Path, console: Console) -> int:
             f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
             "/failed.json)"
         )
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n", highlight=False, markup=False, soft_wrap=True)
     return 0

@@ -3,8 +3,6 @@
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-
 from droptop.cli import help, run_flags
 from droptop.cli.stress_study import check_cues, grown, study_text, without
 from droptop.cli.sweep import exit_code, run_cells
@@ -17,6 +15,7 @@ from droptop.streams.cues import CUES
 from droptop.sweeps.local import local
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
 from droptop.system.short_names import short_name
+from droptop.system.terminal import Console
 
 ABOUT = "paints cues on a stream, and says what each costs a learner and what debiasing gives back"
 OPTIONS = (

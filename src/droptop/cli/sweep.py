@@ -1,12 +1,10 @@
 """`droptop sweep`: runs what is missing of a study."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from tyro.conf import Positional, arg
 
@@ -16,6 +14,7 @@ from droptop.report.time_left import TimeLeft
 from droptop.sweeps.local import local
 from droptop.sweeps.sweep import Engine
 from droptop.sweeps.sweep import sweep as run_sweep
+from droptop.system.terminal import Console, TextColumn, complain, say
 from droptop.training.observer import Job, Observer, SeedProgress
 from droptop.training.workers import Failure
 
@@ -97,10 +96,9 @@ def exit_code(counts: dict[str, int], out: Path) -> int:
     """Return 0 if all cells are done; else say that some are not, and return 1."""
     if not counts["failed"] and not counts["waiting"]:
         return 0
-    print(
+    complain(
         f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
-        f"{typed('status', out)} says why",
-        file=sys.stderr,
+        f"{typed('status', out)} says why"
     )
     return 1
 
@@ -136,7 +134,7 @@ class CellProgress(Observer):
         self.total, self.finished, self.failures, self.time_left = total, done, 0, TimeLeft(total - done)
         self.bars.update(self.bar, total=total, completed=done)
         if not self.live:
-            print(f"{done} of {total} cells are done", flush=True)
+            say(f"{done} of {total} cells are done")
 
     def progress(self, job: Job, progress: SeedProgress) -> None:
         """Say once how much time is left."""
@@ -155,7 +153,7 @@ class CellProgress(Observer):
         """Show that a cell is done or has failed."""
         self.bars.update(self.bar, completed=self.finished, description=f"{self.failures} failed" * bool(self.failures))
         if not self.live:
-            print(f"{self.finished}/{self.total}  {job.run.name} seed {job.seed}: {status}", flush=True)
+            say(f"{self.finished}/{self.total}  {job.run.name} seed {job.seed}: {status}")
 
     def note(self, text: str) -> None:
         self.bars.console.print(f"note: {text}", markup=False, highlight=False)

@@ -8,6 +8,7 @@ from droptop.data.image_folders import ImageFolder
 from droptop.data.root import FileProgress
 from droptop.data.scenes import Scenes
 from droptop.errors import BadRequest, all_refusals, refuse
+from droptop.escapes import visible
 
 R = TypeVar("R")
 
@@ -16,7 +17,7 @@ def check_images(part: ImageFolder, what: str, progress: FileProgress) -> str:
     """Decode all images and return a line with their number; refuse them with every file that does not decode."""
     check_rows(lambda row: read_image(part.path(row)).size, range(len(part)), what, progress)
     counts = ", ".join(f"{name} {len(rows)}" for name, rows in zip(part.classes, part.rows_of))
-    return f"{what}: {len(part)} images decode ({counts})"
+    return visible(f"{what}: {len(part)} images decode ({counts})")
 
 
 def check_scenes(scenes: Scenes, what: str, progress: FileProgress) -> str:

@@ -23,6 +23,7 @@ from droptop.data.image_cache import ImageSet, as_seen, opened, read_image, sile
 from droptop.data.image_folders import fifth
 from droptop.data.root import FileProgress, Missing
 from droptop.errors import BadRequest, all_refusals
+from droptop.escapes import visible
 from droptop.groups import Groups, coded
 
 
@@ -272,7 +273,7 @@ def check(name: str, progress: FileProgress = silent, wanted: Columns = Columns(
                 check_rows(part.size, part.rows, what, progress)
                 counts = part.y.bincount(minlength=len(part.classes)).tolist()
                 listed = ", ".join(f"{name} {count}" for name, count in zip(part.classes, counts))
-                lines.append(f"{what}: {len(part.rows)} images decode ({listed})")
+                lines.append(visible(f"{what}: {len(part.rows)} images decode ({listed})"))
     return "\n".join(lines)
 
 
