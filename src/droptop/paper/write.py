@@ -152,10 +152,11 @@ def draw(figure: Figure) -> tuple[bytes, bytes]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from droptop.figures.style import STYLE
+    from droptop.figures.style import STYLE, plain_text
 
     with plt.rc_context(STYLE):
         drawing = figure.draw()
+        plain_text(drawing)
         files = []
         for kind, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
             file = io.BytesIO()
