@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(width=140)  # a log has no edge to wrap at
     warnings.simplefilter("once")
+    warnings.filterwarnings("ignore", "Image size .* exceeds limit")  # by Pillow; such an image is refused by name
     warnings.showwarning = Notes()
     try:
         return serve(args, console)
