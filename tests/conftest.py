@@ -16,6 +16,7 @@ from droptop.cli import main
 from studies import write_study
 from toys import SHORT, droptop, made_once
 
+pytest_plugins = ["fault_counts"]
 torch.set_num_threads(1)
 settings.register_profile("droptop", deadline=None)  # how busy the machine is says nothing about the code
 settings.load_profile("droptop")

@@ -7,12 +7,13 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hostile import PIECES, names, steering
 from hypothesis import given
 from hypothesis import strategies as st
 
 from droptop import BadRequest
 from droptop.escapes import csv_cell, html, in_json, in_script, latex, markdown_cell, readable, visible
+
+from hostile import PIECES, names, steering
 
 NAME = names(1).map("".join)
 

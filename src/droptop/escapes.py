@@ -10,7 +10,7 @@ another line, HTML, a formula of a spreadsheet. All of that is shown as the text
     in_json        a line of JSON
     in_script      JSON within HTML
     csv_cell       a cell of a CSV file
-    markdown_cell  a cell of a table in Markdown
+    markdown       Markdown; `markdown_cell` in a table
     latex          LaTeX
 
 Pictures take `readable` as well, and no formulas (`figures/style.py`). `system/terminal.py` has what prints.
@@ -91,9 +91,14 @@ def csv_cell(value: Any) -> Any:
     return f"'{visible(value)}" if is_formula else visible(value)
 
 
+def markdown(text: str) -> str:
+    """Return a text as one line of Markdown, which may hold HTML: this has none."""
+    return re.sub("<(?=[a-zA-Z/!?])", "&lt;", visible(text))
+
+
 def markdown_cell(text: str) -> str:
-    """Return a text as a cell of a table in Markdown, which may hold HTML: this is none."""
-    return re.sub("<(?=[a-zA-Z/!?])", "&lt;", visible(text).replace("|", r"\|"))
+    """Return a text as a cell of a table in Markdown."""
+    return markdown(text).replace("|", r"\|")
 
 
 def latex(text: str) -> str:

@@ -85,7 +85,7 @@ def read(path: Path) -> dict[str, Tensor]:
     try:
         check_header(path)
         tensors = load_file(path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, RuntimeError, MemoryError) as error:  # the last two where it cannot be mapped
         raise BadRequest(f"--weights takes a safetensors file; {path}: {error}") from None
     return {name: tensor for name, tensor in tensors.items() if not name.endswith("num_batches_tracked")}
 

@@ -32,17 +32,21 @@ class Heading:
 
 def write(outputs: Sequence[Output], heading: Heading, out: Path, name: str) -> list[Path]:
     """Write everything to OUT/NAME.* and return the files."""
-    commands = "\n".join(f"    {command}" for command in heading.commands)
-    parts, files = [f"## {heading.title}", commands, "\n".join(heading.facts)], []
+    commands = "\n".join(f"    {visible(command)}" for command in heading.commands)
+    parts, files = (
+        [f"## {escapes.markdown(heading.title)}", commands, "\n".join(map(escapes.markdown, heading.facts))],
+        [],
+    )
     for output in outputs:
         stem = f"{name}-{output.suffix}" if output.suffix else name
         if isinstance(output, Table):
             contents = {f"{stem}.csv": csv_text(output), f"{stem}.tex": latex(output)}
-            parts += [f"**{output.title}**", markdown(output)]
+            parts += [f"**{escapes.markdown(output.title)}**", markdown(output)]
         else:
             contents = dict(zip((f"{stem}.png", f"{stem}.pdf"), draw(output)))
-            parts += [f"![{output.title}]({stem}.png)", f"*{output.title}*"]
-        parts += output.notes
+            title = escapes.markdown(output.title)
+            parts += [f"![{title}]({stem}.png)", f"*{title}*"]
+        parts += map(escapes.markdown, output.notes)
         for file, content in contents.items():
             write_atomic(out / file, content)
             files.append(out / file)
@@ -67,7 +71,7 @@ def markdown(table: Table) -> str:
             return f"*{text}*"
         return f"**{text}**" if isinstance(value, Difference) and value.significant else text
 
-    lines = [headers(table), ["---"] * len(table.columns)]
+    lines = [[*map(markdown_cell, headers(table))], ["---"] * len(table.columns)]
     lines += [[cell(value, column) for value, column in zip(row, table.columns)] for row in table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
