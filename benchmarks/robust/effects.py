@@ -1,10 +1,11 @@
-"""Print as CSV what every arm of studies changes in A_avg: beside plain learning, and beside a plain arm of its cost.
+"""Print as CSV what every arm changes in A_avg: beside plain learning, and beside a plain arm of its cost.
 
-    python benchmarks/robust/effects.py studies/er-tiny studies/parts-tiny > benchmarks/h200/robust-er-tiny.csv
+    python benchmarks/robust/effects.py benchmarks/h200/seeds/robust-er-tiny.csv > benchmarks/h200/robust-er-tiny.csv
 
-A row per stream, method, arm and test set. `relative` is the difference in percent of the plain mean; p_holm is
-corrected over the arms and test sets of a stream and method, as `droptop compare` does it. The plain arm of equal cost
-is the one that replays as much; where there is none, those columns are empty.
+Takes tables of seeds, which `droptop results STUDY --by data,method,debias,iterations,seed --export FILE` writes. A row
+per stream, method, arm and test set. `relative` is the difference in percent of the plain mean; p_holm is corrected
+over the arms and test sets of a stream and method, as `droptop compare` does it. The plain arm of equal cost does as
+many iterations; for arms of one iteration those columns are empty.
 """
 
 import csv
@@ -13,28 +14,31 @@ from collections import defaultdict
 from pathlib import Path
 
 from droptop.results.statistics import estimate, holm, paired_effect
-from droptop.sweeps.study_folder import StudyFolder
 
 PARTS = ("stream", "method", "arm", "test", "n", "mean", "error")
 EFFECT = ("diff", "low", "high", "p")
 COLUMNS = (*PARTS, *EFFECT, "p_holm", "relative", *(f"equal {name}" for name in EFFECT), "equal relative")
+PLAIN, EQUAL = "none", "equal cost"
 BySeed = dict[int, float]
 
 
-def read(studies: list[str]) -> dict[tuple[str, str], dict[tuple[str, int], dict[str, BySeed]]]:
-    """Return A_avg by stream and method, then by debiasing and memory batch, test set and seed."""
+def read(tables: list[str]) -> dict[tuple[str, str], dict[tuple[str, int], dict[str, BySeed]]]:
+    """Return A_avg by stream and method, then by debiasing and iterations, test set and seed."""
     found = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-    for study in studies:
-        for value in StudyFolder(Path(study)).values():
-            if value["figure"] == "A_avg" and value["value"] is not None:
-                arm = value["debias"], value["learner.memory_batch"]
-                found[value["data"], value["method"]][arm][value["test"]][value["seed"]] = value["value"]
+    for table in tables:
+        with Path(table).open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["figure"] == "A_avg":
+                    tests = found[row["data"], row["method"]][row["debias"], int(row["iterations"])]
+                    tests[row["test"]][int(row["seed"])] = float(row["mean"])
     return found
 
 
 def beside(plain: BySeed, ours: BySeed, begins: str = "") -> dict[str, float | None]:
-    """Return the difference of two arms over the seeds that both have."""
+    """Return the difference of two arms over the seeds that both have; nothing below two seeds."""
     seeds = sorted(plain.keys() & ours.keys())
+    if len(seeds) < 2:
+        return {}
     effect = paired_effect([plain[seed] for seed in seeds], [ours[seed] for seed in seeds])
     mean, *_ = estimate(plain[seed] for seed in seeds)
     low, high = effect["ci95"] or (None, None)
@@ -42,23 +46,22 @@ def beside(plain: BySeed, ours: BySeed, begins: str = "") -> dict[str, float | N
     return {begins + name: value for name, value in row.items()}
 
 
-def main(studies: list[str]) -> None:
+def main(tables: list[str]) -> None:
     writer = csv.DictWriter(sys.stdout, COLUMNS)
     writer.writeheader()
-    for (stream, method), arms in read(studies).items():
-        usual = min(batch for debias, batch in arms if debias == "none")
+    for (stream, method), arms in read(tables).items():
         rows = []
-        for (debias, batch), tests in sorted(arms.items(), key=lambda item: (item[0][1], item[0][0] != "none")):
-            name = debias if debias != "none" or batch == usual else "equal cost"
+        for (debias, iterations), tests in arms.items():
+            name = EQUAL if debias == PLAIN and iterations > 1 else debias
             for test, values in tests.items():
                 mean, error, n = estimate(values.values())
                 row = dict(zip(PARTS, (stream, method, name, test, n, mean, error)))
-                if name != "none":
-                    row |= beside(arms["none", usual][test], values)
-                if batch != usual and debias != "none" and ("none", batch) in arms:
-                    row |= beside(arms["none", batch][test], values, "equal ")
+                if name != PLAIN:
+                    row |= beside(arms[PLAIN, 1][test], values)
+                if debias != PLAIN and iterations > 1 and (PLAIN, iterations) in arms:
+                    row |= beside(arms[PLAIN, iterations][test], values, "equal ")
                 rows.append(row)
-        changed = [row for row in rows if "p" in row]
+        changed = [row for row in rows if row.get("p") is not None]
         for row, corrected in zip(changed, holm([row["p"] for row in changed])):
             row["p_holm"] = corrected
         writer.writerows(rows)

@@ -1,7 +1,7 @@
 """Draw what every arm changes on every test set, from the tables that effects.py printed.
 
     python benchmarks/robust/picture.py benchmarks/h200/robust-er-tiny.csv docs/images/robust.png \\
-        average,robust-light,robust,robust+droptop,droptop original,only_fg,mixed_rand,mixed_next,stylized
+        average,"equal cost",robust original,only_fg,mixed_rand,mixed_next,stylized
 """
 
 import csv
@@ -22,12 +22,13 @@ def main(table: str, picture: str, arms: str, tests: str) -> None:
     row = rows[arms.split(",")[0], tests.split(",")[0]]
     title = f"{row['method']} on {row['stream']}, {' or '.join(counts)} seeds"
     with plt.rc_context(STYLE):
-        arm_effects({"effects": effects}, title).savefig(picture)
+        arm_effects({"arms": ["none"], "effects": effects}, title).savefig(picture)
 
 
 def effect(row: dict[str, str]) -> dict[str, object]:
     """Return an effect as `droptop compare` has it, from a row of the table."""
     return {
+        "n": int(row["n"]),
         "diff": float(row["diff"]),
         "ci95": [float(row["low"]), float(row["high"])],
         "p": float(row["p"]),

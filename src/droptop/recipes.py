@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from droptop.options import NO_DEBIAS
 
-MORE_REPLAY = ("memory_batch", "candidates")  # the options that grow together where more is replayed
-ROBUST = {"average": True, "colour.share": 0.5, "randconv.share": 0.25}
+ROBUST = ("colour", "mixstyle", "decouple"), {"average": True, "colour.share": 0.5}
 
 
 class Recipe(NamedTuple):
@@ -29,8 +28,8 @@ RECIPES = {
     # Averaged weights predict; nothing else changes.
     "average": Recipe((), {"average": True}),
     # What to take where nothing is known of the cue: docs/evidence/robust.md says what each part gains.
-    "robust-light": Recipe(("colour", "randconv"), ROBUST),
-    "robust": Recipe(("colour", "randconv"), ROBUST, dict.fromkeys(MORE_REPLAY, 3)),
+    "robust-light": Recipe(*ROBUST),
+    "robust": Recipe(*ROBUST, {"iterations": 2}),
 }
 
 

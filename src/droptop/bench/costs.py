@@ -17,7 +17,6 @@ from droptop.bench.runner import LAP, Engine, RepeatedSteps, fill
 from droptop.bench.step_times import race
 from droptop.learner import Learner
 from droptop.nets import Adapted
-from droptop.recipes import MORE_REPLAY
 from droptop.results.statistics import EQUAL
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, has, override
@@ -29,6 +28,7 @@ from droptop.training.workers import computing_on, prepare
 from droptop.types import Position
 
 FORWARD_ALONE = 1 / 3
+MORE_REPLAY = ("memory_batch", "candidates")  # the options that grow together where more is replayed
 WORTH_AN_ARM = 1.05  # times the plain arm's passes, from which an arm is compared at equal cost
 T = TypeVar("T")
 
@@ -78,21 +78,28 @@ def equal_arms(plan: Plan) -> dict[str, Config]:
     torch.set_num_threads(plan.options.threads)
     (_, plain), *others = plan.arms.items()
     least = passes_of(plain)
-    passes = {name: passes_of(arm) for name, arm in others}
+    passes = {name: (arm, passes_of(arm)) for name, arm in others}
     return {
-        EQUAL + name: at_passes(plain, least, count) for name, count in passes.items() if count >= WORTH_AN_ARM * least
+        EQUAL + name: at_passes(plain, arm, count)
+        for name, (arm, count) in passes.items()
+        if count >= WORTH_AN_ARM * least
     }
 
 
-def at_passes(plain: Config, least: float, passes: float) -> Config:
-    """Return a plain arm of `least` passes with as many as given: by more replay, or where there is none, iterations.
+def at_passes(plain: Config, arm: Config, passes: float) -> Config:
+    """Return a plain arm with the passes of another one: with its iterations, then by more replay.
 
-    Passes grow evenly with the memory batch, and two counts say how fast.
+    Where nothing is replayed, iterations alone make up the passes. Passes grow evenly with the memory batch, and two
+    counts say how fast.
     """
+    plain = override(plain, {"learner.iterations": arm.noted()["learner.iterations"]})
+    least = passes_of(plain)
+    if passes < WORTH_AN_ARM * least:
+        return plain
     double = passes_of(with_replay(plain, 2)) - least
     if double > 0:
         return with_replay(plain, 1 + (passes - least) / double)
-    return override(plain, {"learner.iterations": max(1, round(passes / least))})
+    return override(plain, {"learner.iterations": max(1, round(plain.noted()["learner.iterations"] * passes / least))})
 
 
 def with_replay(plain: Config, factor: float) -> Config:
