@@ -186,7 +186,7 @@ def list_streams(args: list[str], console: Console) -> None:
         f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
         *(f"{', '.join(names)}: {how}" for how, names in missing.items()),
     ]
-    console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=not console.is_terminal)
+    console.print(*lines, sep="\n", soft_wrap=not console.is_terminal)
 
 
 def images_of(name: str) -> Data:
@@ -207,7 +207,7 @@ def check(args: list[str], console: Console) -> None:
         except Damaged as error:
             raise BadRequest(*listed(options.name, error.reasons)) from None
     lines = [f"{options.name}: in order", *summary.split("\n")]
-    console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=True)
+    console.print(*lines, sep="\n", soft_wrap=True)
 
 
 def columns_of(name: str, given: dict[str, Any]) -> Columns:
@@ -240,7 +240,7 @@ def download(args: list[str], console: Console) -> None:
         )
     with bars.shown("bytes") as progress:
         summary = fetch(packages[options.name], options.root, progress)
-    console.print(summary, markup=False, highlight=False, soft_wrap=True)
+    console.print(summary, soft_wrap=True)
 
 
 # -- Making files of data ---------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def variants(args: list[str], console: Console) -> None:
     options = arguments.read(VariantsOptions, args, "droptop data variants", "writes images with other backgrounds")
     with bars.shown("images") as progress:
         count = write_variants(options.source, options.out, options.names.split(","), progress)
-    console.print(f"{count:,} images in {options.out}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{count:,} images in {options.out}", soft_wrap=True)
 
 
 def sheet(args: list[str], console: Console) -> None:
@@ -270,4 +270,4 @@ def sheet(args: list[str], console: Console) -> None:
         write_atomic(options.out, contact_sheet(stream))
     except OSError as error:
         raise BadRequest(f"{options.out}: {error.strerror}") from None
-    console.print(f"{options.name} is in {options.out}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{options.name} is in {options.out}", soft_wrap=True)

@@ -54,8 +54,6 @@ def export(args: list[str], console: Console) -> int:
     size, classes = path.stat().st_size / 2**20, int(learner.seen.sum())
     console.print(
         f"{path}: {size:.1f} MiB, {classes} classes; its logits are within {difference:.1g} of the learner's",
-        highlight=False,
-        markup=False,
         soft_wrap=True,
     )
     return 0

@@ -36,13 +36,13 @@ def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:
         print_lines(["what to try next"], console)
         for step in steps:
             print_lines([f"  {step.why}:"], console)
-            console.print(f"    {step.command}", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"    {step.command}", soft_wrap=True)
     pictures = f", pictures in {out / 'figures'}" if (out / "figures").is_dir() else ""
     said = f"results in {out}{pictures}; {typed('report', out)} makes one page of them"
-    console.print(said, highlight=False, markup=False, soft_wrap=True)
+    console.print(said, soft_wrap=True)
 
 
 def print_lines(lines: list[str], console: Console) -> None:
     """Print sentences, wrapped between words where there is an edge to wrap at."""
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        console.print(line, soft_wrap=not console.is_terminal)

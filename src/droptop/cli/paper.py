@@ -121,12 +121,9 @@ def paper(args: list[str], console: Console) -> int:
             wide.print(table)
         if call.scope.quick:
             console.print(
-                "a quick look: small nets and a few steps, whose figures say nothing about the paper's",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
+                "a quick look: small nets and a few steps, whose figures say nothing about the paper's", soft_wrap=True
             )
-        console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"written: {', '.join(map(str, files))}", soft_wrap=True)
     if interrupted:
         complain(f"droptop: interrupted; {typed('paper', recipe.name, '--out', options.out)} continues")
         return 130
@@ -156,8 +153,6 @@ def show_list(options: ListOptions, console: Console) -> int:
             say("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
     console.print(
         "every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data or weights",
-        markup=False,
-        highlight=False,
         soft_wrap=True,
     )
     return 0

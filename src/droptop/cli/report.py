@@ -73,7 +73,7 @@ def report(args: list[str], console: Console) -> int:
         render.write_report(folder, out, again, by, options.against)
     except PermissionError as error:
         raise BadRequest(f"{out} cannot be written ({error.strerror}): --out names another file") from None
-    console.print(f"report in {out}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"report in {out}", soft_wrap=True)
     if options.open:
         webbrowser.open(out.resolve().as_uri())
     return 0
@@ -88,7 +88,7 @@ def watch(folder: Path, page: Callable[[], Any], port: int, show: bool, console:
     pages.html()  # refuses a folder that cannot be shown, before anything is served
     with server(pages, port) as serving:
         address = serving.address
-        console.print(f"report at {address} (Ctrl-C ends it)", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"report at {address} (Ctrl-C ends it)", soft_wrap=True)
         with suppress(KeyboardInterrupt), TemporaryDirectory() as own:
             if show:  # by a file that only this user can read: commands, with a token in them, can be read by all
                 leads = Path(own) / "report.html"

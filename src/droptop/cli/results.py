@@ -62,21 +62,16 @@ def results(args: list[str], console: Console) -> int:
     console.print(tables.study_table(rows, by, reference.name))
     if varied := also_varied(values, by):
         console.print(
-            f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
+            f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart", soft_wrap=True
         )
     if reference.also:
         console.print(
             f"{tables.listed(sorted(reference.also))}: each method has a value of its own here; all else is equal",
-            highlight=False,
-            markup=False,
             soft_wrap=True,
         )
     if options.export is not None:
         export(rows, options.export)
-        console.print(f"{len(rows)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{len(rows)} rows in {options.export}", soft_wrap=True)
     return 0
 
 

@@ -66,6 +66,6 @@ def execute(train: Callable[..., dict[str, Any]], out: Path, console: Console, h
     """Train what is missing in a folder; print the heading and the results; return the exit code."""
     with bars.decoding(), progress.listener(console) as listener:
         result = train(observer=listener)
-    console.print(heading, highlight=False, markup=False, soft_wrap=True)
+    console.print(heading, soft_wrap=True)
     print_outcome(result, out, console)
     return 0

@@ -70,5 +70,5 @@ def study_status(folder: Path, console: Console) -> int:
             f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
             "/failed.json)"
         )
-    console.print(*lines, sep="\n", highlight=False, markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n", soft_wrap=True)
     return 0

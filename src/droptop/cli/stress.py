@@ -41,7 +41,7 @@ def stress(args: list[str], console: Console) -> int:
     if begun:
         check_cues(out)
     if begun and not added and (done := cells_if_done(out)):
-        console.print(f"{done} of {done} cells are done", highlight=False)
+        console.print(f"{done} of {done} cells are done")
         show(out, console)
         return 0
     with tempfile.TemporaryDirectory() as folder, bars.decoding():
@@ -74,16 +74,13 @@ def show(out: Path, console: Console) -> None:
 
     for table in stress_tables(rows, console.width):
         console.print(table)
-    console.print(" ".join(answer(rows)), highlight=False, markup=False)
+    console.print(" ".join(answer(rows)))
     if further := sorted({value["test"] for value in values} - {BIASED, REMOVED, RANDOM}):
         told = f"also measured, without painted cues: {', '.join(further)}; {typed('results', out)} shows them"
-        console.print(told, highlight=False, markup=False, soft_wrap=True)
+        console.print(told, soft_wrap=True)
     title = f"{short_name(rows[0].method)} on {short_name(rows[0].data)}"
     with plt.rc_context(STYLE):
         save(heat_map(rows, title), out, "stress")
     console.print(
-        f"heat map in {out / 'figures/stress.png'}; {typed('report', out)} makes one page of it all",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"heat map in {out / 'figures/stress.png'}; {typed('report', out)} makes one page of it all", soft_wrap=True
     )

@@ -49,7 +49,7 @@ def study_text(args: list[str], console: Console, usual: Sequence[str] = USUAL) 
         with sharing_reads():
             taken = cues_taken(next(iter(plan.arms.values())), cues, console)
     if plan.note:
-        console.print(f"note: {plan.note}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"note: {plan.note}", soft_wrap=True)
     return as_toml(plan, taken)
 
 
@@ -98,7 +98,7 @@ def cues_taken(config: Config, named: list[str], console: Console) -> list[str]:
     if refused and (named or not taken):
         raise next(iter(refused.values()))
     for cue, reason in refused.items():
-        console.print(f"note: without {cue}: {flag_named(reason)}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"note: without {cue}: {flag_named(reason)}", soft_wrap=True)
     return taken
 
 

@@ -71,8 +71,6 @@ def sweep(args: list[str], console: Console) -> int:
     console.print(
         f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
         "they found",
-        highlight=False,
-        markup=False,
         soft_wrap=True,
     )
     return exit_code(counts, options.out)
@@ -139,7 +137,7 @@ class CellProgress(Observer):
     def progress(self, job: Job, progress: SeedProgress) -> None:
         """Say once how much time is left."""
         if text := self.time_left.update(job, progress):
-            self.bars.console.print(text, markup=False, highlight=False)
+            self.bars.console.print(text)
 
     def done(self, job: Job) -> None:
         self.finished += 1
@@ -156,4 +154,4 @@ class CellProgress(Observer):
             say(f"{self.finished}/{self.total}  {job.run.name} seed {job.seed}: {status}")
 
     def note(self, text: str) -> None:
-        self.bars.console.print(f"note: {text}", markup=False, highlight=False)
+        self.bars.console.print(f"note: {text}")

@@ -79,7 +79,7 @@ class Live(Observer):
         self.whole.update(job, progress)
         self.sum_up()
         if text := self.time_left.update(job, progress):
-            self.bars.console.print(text, markup=False, highlight=False)
+            self.bars.console.print(text)
 
     def sum_up(self) -> None:
         """Update the bar for all seeds."""
@@ -91,7 +91,7 @@ class Live(Observer):
         self.sum_up()
 
     def note(self, text: str) -> None:
-        self.bars.console.print(f"note: {text}", markup=False, highlight=False)
+        self.bars.console.print(f"note: {text}")
 
 
 class Plain(Observer):
