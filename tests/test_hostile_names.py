@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +16,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from matplotlib.text import Text
-from rich.table import Table
 
 from droptop import BadRequest, Samples, Spec, Stream, StreamConfig
 from droptop.cli import predict
@@ -30,7 +28,6 @@ from droptop.figures.contact_sheet import contact_sheet
 from droptop.figures.effects import arm_effects
 from droptop.figures.heat_map import heat_map
 from droptop.figures.over_steps import kappa_curves, kappa_map
-from droptop.paper import tables as paper
 from droptop.paper.write import csv_text, latex, markdown, rich_table
 from droptop.report import sentences, tables
 from droptop.report.compare_table import compare_table
@@ -42,15 +39,16 @@ from droptop.report.shown import Comparison
 from droptop.report.stress import answer, stress_tables
 from droptop.results.diagnosis import diagnose
 from droptop.results.statistics import compare
-from droptop.results.stress import CUE, stressed
+from droptop.results.stress import stressed
 from droptop.runs.config import configure
 from droptop.runs.records import Maps, Moment
 from droptop.sweeps.results import export
-from droptop.system.terminal import Console, complain, folded, note, say
+from droptop.system.terminal import Console, complain, note, say
 from droptop.trackers.csv_file import CsvFile
 from droptop.training.observer import Job, SeedProgress
 
 from hostile import names, steering
+from hostile_results import answers, bench_row, comparison, listing, loaded, paper_table, row, study
 
 cli = import_module("droptop.cli.main")  # the room has a function of its name
 OWN = re.compile(r"\x1b\[(\d+(;\d+)*)?m")  # rich's own colours
@@ -99,28 +97,6 @@ def every_output(many, place, capfd):
     figures(many, found)
     if find_spec("altair"):  # an extra
         the_page(many)
-
-
-def comparison(many):
-    """Three arms, four test sets, one of which has groups, and a column of groups."""
-    random, arms, tests = np.random.default_rng(0), ["none", *many[:2]], many[2:6]
-    figure_names = ["A_avg", "A_last", "F_last", f"worst {many[6]}", f"gap {many[6]}", f"{many[6]}={many[7]}"]
-
-    def summary(arm):
-        return {
-            "method": many[8],
-            "data": f"folder:/a/{many[9]}",
-            "debias": arm,
-            "seeds": list(range(5)),
-            "classes": many[10:],
-            "tests": {
-                test: {figure: (50 + 9 * random.normal(size=5)).tolist() for figure in figure_names}
-                | {"A": [[90.0, 70.0]] * 5, "matrix": [[[90.0, None], [60.0, 70.0]]] * 5}
-                for test in tests
-            },
-        }
-
-    return compare({arm: summary(arm) for arm in arms})
 
 
 # -- Terminals --------------------------------------------------------------------------------------------------------
@@ -182,13 +158,6 @@ def terminals(many, found, capfd):
     assert not steering("".join(capfd.readouterr()))
 
 
-def listing(many):
-    table = Table(*many[:3], title=many[4], caption=many[5])
-    for name in many:
-        table.add_row(name, folded(name), name)
-    return table
-
-
 def raising(error):
     def fails(args, console):
         raise error
@@ -225,38 +194,6 @@ def plain_progress(many):
         observer.done(job)
         cells.done(job)
         lines(place, len(many), name)
-
-
-def row(many, place):
-    numbers = {"n": 5, "mean": -3.0, "error": 1.0, "cells": 5, "pairs": 5, "diff": -1.5, "low": -2.0, "high": -1.0}
-    named = dict.fromkeys(many[:3], many[3 + place])
-    return named | {"test": many[5], "figure": many[6]} | numbers | {"p": 0.01, "p_holm": 0.02}
-
-
-def bench_row(many):
-    numbers = {"seeds": 1, "ms": 2.0, "ms_error": 0.1, "steps_per_second": 500.0, "shares": {many[3]: 50.0}}
-    return {"method": many[0], "debias": many[1], "engine": many[2]} | numbers
-
-
-def study(many):
-    return [
-        {"data": many[0], "method": many[1], CUE: cue, "debias": arm, "test": test, "seed": seed, "figure": "A_avg"}
-        | {"value": 50.0 + 7 * seed + 9 * place + 20 * (test == "biased")}
-        for cue in many[2:5]
-        for place, arm in enumerate(("none", many[5]))
-        for test in ("biased", "random")
-        for seed in range(5)
-    ]
-
-
-def answers(many):
-    return [predict.Answer(Path("/a") / many[0].replace("\0", ""), [(name, 0.5) for name in many[1:4]])]
-
-
-def loaded(many):
-    options = SimpleNamespace(method=many[5], debias=many[6], data=many[7])
-    learner = SimpleNamespace(seen=torch.ones(3))
-    return SimpleNamespace(learner=learner, place=(SimpleNamespace(options=options), None, 0))
 
 
 # -- Notebooks and the page -------------------------------------------------------------------------------------------
@@ -335,11 +272,6 @@ def calculates_nothing(path):
         if cell[:1] in ("=", "+", "-", "@", "＝"):
             float(cell)
     return rows
-
-
-def paper_table(many):
-    columns = [paper.Column(many[0], "label"), paper.Column(many[1]), paper.Column(many[2], "verdict")]
-    return paper.Table(many[3], columns, [[name, name, name] for name in many], notes=[many[4]])
 
 
 # -- Figures ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from droptop.escapes import visible
+
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 ARCHIVER = "__MACOSX"  # the folder that a Mac's archives have besides
 DEEPER = "left out, images in folders below those of classes"
@@ -34,7 +36,7 @@ class LeftOut:
     def note(self) -> None:
         """Warn once per reason."""
         for reason, count in self.counts.items():
-            warnings.warn(f"{self.home}: {reason}: {count:,}, such as {self.examples[reason]}", stacklevel=3)
+            warnings.warn(visible(f"{self.home}: {reason}: {count:,}, such as {self.examples[reason]}"), stacklevel=3)
 
 
 def is_image(name: str) -> bool:
