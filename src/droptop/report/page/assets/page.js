@@ -33,8 +33,9 @@
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     for (const place of all(".chart")) {
       const { section, chart } = place.dataset;
-      const text = JSON.stringify(data[section].charts[chart]).replace(/var\((--[\w-]+)\)/g, (_, name) => colour(name));
-      const spec = { ...JSON.parse(text), datasets: { rows: objects[section] } };
+      const filled = JSON.parse(JSON.stringify(data[section].charts[chart]), (_, value) =>
+        typeof value === "string" ? value.replace(/^var\((--[\w-]+)\)$/, (_, name) => colour(name) || value) : value);
+      const spec = { ...filled, datasets: { rows: objects[section] } };
       try {
         place.view?.finalize();
         const options = { actions: false, ast: true, renderer: "svg", config, tooltip: { theme: dark ? "dark" : "light" } };
