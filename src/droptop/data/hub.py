@@ -111,8 +111,6 @@ def in_folder(place: str, config: str | None) -> dict[str, Any]:
             return dict(saved) if isinstance(saved, datasets.DatasetDict) else {"train": saved}
         check_folder(folder)
         return dict(datasets.load_dataset(place, config))
-    except BadRequest:
-        raise
     except Exception as error:  # of many types, by format
         raise BadRequest(f"hf:{place} cannot be opened: {one_line(error)}") from None
 
