@@ -7,14 +7,17 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import shutil
 import subprocess
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from hypothesis import settings
+from PIL import Image
 
 from droptop.cli import main
 
+import at_hand
 from studies import write_study
-from toys import SHORT, droptop, made_once
+from toys import OF_TWO_TASKS, SHORT, droptop, made_once
 
 pytest_plugins = ["fault_counts"]
 torch.set_num_threads(1)
@@ -22,11 +25,45 @@ settings.register_profile("droptop", deadline=None)  # how busy the machine is s
 settings.load_profile("droptop")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def trusted_files(tmp_path_factory):
+    """Keep the list of files that tests name away from that of who runs them."""
+    os.environ["DROPTOP_TRUSTED"] = str(tmp_path_factory.mktemp("trusted") / "trusted.json")
+
+
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path, monkeypatch):
     """Keep a test's decoded images in its own folder, which is not made before they are."""
     monkeypatch.setenv("DROPTOP_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_at_hand():
+    """Have commands in this process take workers that need not load torch first; the real command starts its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("training.worker_pool", "bench.costs"):
+            patch.setattr(f"droptop.{module}.get_context", at_hand.context)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def blank_figures():
+    """Leave the figures of runs blank that commands in this process write: to draw them takes longer than to train.
+
+    They are put together as ever. The real command draws them.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("droptop.figures.run_figures.save", save_blank)
+        yield
+
+
+def save_blank(figure, run, name):
+    """Write a picture of the figure's size with nothing on it, and close the figure."""
+    (run / "figures").mkdir(exist_ok=True)
+    size = [round(inches * 130) for inches in figure.get_size_inches()]
+    Image.new("RGB", size, "white").save(run / f"figures/{name}.png")
+    plt.close(figure)
 
 
 @pytest.fixture
@@ -48,7 +85,7 @@ def comparison(tmp_path_factory):
 
     def make(out):
         names = ("--data", "fashion-sticker", "--method", "er", "--debias", "droptop")
-        done = droptop("compare", *names, *SHORT, "--out", out)
+        done = droptop("compare", *names, *SHORT, *OF_TWO_TASKS, "--out", out)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

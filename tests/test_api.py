@@ -8,7 +8,6 @@ import textwrap
 
 import pytest
 import torch
-from compasses import FILE
 
 import droptop
 from droptop import BadRequest
@@ -17,6 +16,8 @@ from droptop.memory.buffer import Buffer
 from droptop.methods import ER
 from droptop.runs.config import configure
 from droptop.system import memory
+
+from compasses import FILE
 
 SMALL = "seeds=1, out='out', limit=32, width=4, memory=20"
 

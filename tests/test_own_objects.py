@@ -4,7 +4,6 @@ import textwrap
 
 import pytest
 import torch
-from compasses import FILE, OWN, SMALL, compass
 
 import droptop
 from droptop import BadRequest, Samples
@@ -19,6 +18,7 @@ from droptop.streams import user_stream
 from droptop.system.user_files import name_of
 from droptop.types import Subset
 
+from compasses import FILE, OWN, SMALL, compass
 from models import ResNet
 from toys import differences, snapshot
 
@@ -83,7 +83,7 @@ def test_a_file_gives_the_same_as_an_object(file, tmp_path, monkeypatch, capsys)
         assert main(command) == 0
     capsys.readouterr()
     assert main(["resume", "file", "--seeds", "2"]) == 2
-    assert "file needs compass.py, which is gone; file/files/compass.py is the copy" in capsys.readouterr().err
+    assert "file needs compass.py, which is gone; file/files/compass.py (SHA-256 " in capsys.readouterr().err
     assert droptop.load_learner("file").seen.all()
 
 

@@ -1,5 +1,7 @@
 """Small things to test with: images of a few pixels, a net of a few channels, a command of a few steps."""
 
+import contextlib
+import io
 import os
 import shlex
 import shutil
@@ -15,11 +17,13 @@ from filelock import FileLock
 from torch import Tensor
 
 from droptop import Learner, Samples, Spec, make_learner
+from droptop.cli import main
 from droptop.debias import members_of
 from droptop.methods import METHODS
 from droptop.nets import ViTConfig, build
 from droptop.rng import generator, seeded
 from droptop.runs.config import configure
+from droptop.system import user_files
 
 from models import ResNet
 
@@ -28,6 +32,8 @@ SPEC = Spec((3, 16, 16), tuple("abcd"), mean=0.5, std=0.25)
 FLOAT_SPEC = Spec((3, 16, 16), tuple("abcd"), dtype=torch.float32)
 # The command line of a short run that decides on intensities.
 SHORT = shlex.split("--limit 64 --width 4 --memory 40 --seeds 2 --period 1 --history 2 --significance 0.49 --kappa-0 2")
+# As many steps over few classes, whose test images are soon evaluated.
+OF_TWO_TASKS = shlex.split("--split 0,1/2,3 --limit 160")
 # Short periods and histories, so that a dozen steps hold several decisions.
 SMALL = {"width": 4, "stem": "3x3", "lr": 0.05, "memory": 20, "memory_batch": 6, "augment": "crop-flip"}
 SMALL_VIT = {
@@ -41,6 +47,8 @@ SMALL_VIT = {
     "memory_batch": 6,
     "augment": "crop-flip",
 }
+ON_VIT = [name for name, kind in METHODS.items() if kind.net_type is ViTConfig]
+OF_METHODS = {"ranpac": {"projections": 40}}
 QUICK = {"period": 1, "history": 2, "significance": 0.4}
 
 
@@ -54,6 +62,7 @@ def toy_learner(
     **options: Any,
 ) -> Learner:
     """A learner with a small net of droptop's or, as `own`, with a model that knows nothing of it."""
+    user_files.named(method, debias)
     quick = QUICK if "droptop" in members_of(debias) else {}
     if own:
         options = {name: value for name, value in SMALL.items() if name not in ("width", "stem")} | quick | options
@@ -68,8 +77,8 @@ def toy_learner(
 
 
 def small(method: str) -> dict[str, Any]:
-    """Options for a net of a few channels, of the kind that the method takes."""
-    return SMALL_VIT if METHODS[method].net_type is ViTConfig else SMALL
+    """Options for a net of a few channels, of the kind that the method takes, and for the method itself."""
+    return (SMALL_VIT if method in ON_VIT else SMALL) | OF_METHODS.get(method, {})
 
 
 def toy_batches(
@@ -121,6 +130,14 @@ def differences(a: dict[str, Tensor], b: dict[str, Tensor]) -> list[str]:
 def droptop(*args: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """The real command."""
     return subprocess.run(command(*args), capture_output=True, text=True, timeout=timeout, env=environment())
+
+
+def droptop_here(*args: str | Path) -> str:
+    """Return what the command says in this process, where it must succeed; for folders that several tests share."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setenv("COLUMNS", environment()["COLUMNS"])
+        assert main([*map(str, args)]) == 0
+    return said.getvalue()
 
 
 def command(*args: str | Path) -> list[str]:

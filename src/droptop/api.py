@@ -20,12 +20,12 @@ from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
-from droptop.runs.kept_files import standing_in
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
+from droptop.runs.trust import named, trusted
 from droptop.system import user_files
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
@@ -67,7 +67,9 @@ def run(
     """
     with handed_over(data=data, model=model) as names:
         chosen = NO_DEBIAS if debias is None else debias
-        plan = plan_of("run", names["data"], method, chosen, with_model(options, names, first, last))
+        given = with_model(options, names, first, last)
+        named({"method": method, "debias": chosen} | given)
+        plan = plan_of("run", names["data"], method, chosen, given)
         return RunResult(start(plan, Path(out), False, Plain()))
 
 
@@ -115,10 +117,13 @@ def compare(
     several = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Sequence) else chosen
     for each in several:
         check_name("debias", each)
-    named = ",".join(several)
+    debiased = ",".join(several)
     with handed_over(data=data, model=model) as names:
         given = with_model(options, names, first, last)
-        plan = plan_of("compare", names["data"], method, named, given, arms, against=against)
+        named({"method": method, "debias": debiased, "against": against} | given)
+        for options_of_arm in (arms or {}).values():
+            named(options_of_arm)
+        plan = plan_of("compare", names["data"], method, debiased, given, arms, against=against)
         return Comparison(start(plan, Path(out), equal_cost, Plain()))
 
 
@@ -137,8 +142,8 @@ def resume(
         seeds: How many seeds it is to have; None for as many as it was begun with.
         data: The stream that it began with, where that was an object; or where its images are now, if they have moved.
         model: The model that it began with, likewise.
-        trust: Whether to execute the copies, in the folder, of Python files of yours that are gone or have changed;
-            read them first.
+        trust: Whether to execute Python files that only the folder names, and its copies of those that are gone or
+            have changed; read them first.
 
     Returns:
         What `run` or `compare` would have returned.
@@ -150,8 +155,8 @@ def resume(
     out = Path(out)
     began = read_request(out).arms[-1].options
     with (
-        standing_in(out, trust, "trust=True"),
         handed_over(began, data=data, model=model) as names,
+        trusted(out, trust, "trust=True"),
         saying_where(out, names.get("data")),
     ):
         return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from droptop import learner_checks, learner_state
 from droptop.average import Average
-from droptop.debias import Chosen, Family, Trace, View, check_last_map
+from droptop.debias import Chosen, Debiaser, Family, Trace, View, check_last_map
 from droptop.errors import BadBatch, BadRequest, Diverged, DroptopError, a_kind, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import (
@@ -116,6 +116,7 @@ class Learner:
     named_presets: ClassVar[dict[str, dict[str, Any]]] = {}  # options that each name stands for which --preset takes
     paper: ClassVar[dict[str, Any]] = {}  # options of the paper's appendix E for this method that differ from ours
     compiles: ClassVar[bool] = True  # may its net be compiled?
+    has_logits: ClassVar[bool] = True  # does its training pass give logits? `rsc` and penalties take such a method
     tasks: ClassVar[int | None] = None  # the only number of tasks that makes sense for it, if there is one
     memory_batches: ClassVar[int] = 1  # how many of `memory_batch` rows it replays per step
 
@@ -156,6 +157,7 @@ class Learner:
         self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
         self.finite = torch.ones((), dtype=torch.bool, device=device)  # false from the first loss that is not finite
         self.clock = {"step": 0, "task": 0, "task_step": 0}  # the only state on the host: it decides when to probe
+        self.settled = False  # is what `refresh` computes up to date?
         self.least_rows = least_rows(self.model, spec.shape)
         self.check_maps()
 
@@ -209,9 +211,7 @@ class Learner:
         guarded = self.guarded()
         before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
-            replayed = self.retrieve(stream)  # line 8: X_m, Y_m
-            rows = {name: torch.cat([column, replayed[name]]) for name, column in stream.items()}
-            batch = Joined(rows["x"], rows["y"], len(x), replayed, rows)
+            batch = self.joined(stream, self.retrieve(stream))  # line 8: X_m, Y_m
             images = self.prepare(batch.x)
             # Lines 10 and 11; there are two models only with the two-model reference (`--reference`).
             logits = [self.forward(model, images, batch, direction) for direction, model in enumerate(self.replicas)]
@@ -220,8 +220,8 @@ class Learner:
         with torch.no_grad():
             for tensor, old in zip(guarded, before):
                 tensor.copy_(torch.where(self.finite, tensor, old))
-        if self.average is not None:
-            self.average.update(self.finite)
+        for average in self.averages.values():
+            average.update(self.finite)
         self.remember(stream | {"logits": logits[0][: len(x)].detach()})  # line 16
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
@@ -324,9 +324,18 @@ class Learner:
         """Return `memory_batch` rows drawn at random: MemoryRetrieve. Stream rows stand in where it holds too few."""
         return self.memory.sample(self.config.memory_batch, self.random["memory"], fill=stream)
 
+    def joined(self, stream: Rows, replayed: Rows) -> Joined:
+        """Return the rows of the stream and those of the memory as one training batch."""
+        rows = {name: torch.cat([column, replayed[name]]) for name, column in stream.items()}
+        return Joined(rows["x"], rows["y"], len(stream["y"]), replayed, rows)
+
+    def augmented(self, x: Tensor) -> Tensor:
+        """Return images changed at random, as `--augment` says."""
+        return augment(x, self.config.augment, self.random["augment"], self.config.crop_area)
+
     def prepare(self, x: Tensor) -> Tensor:
         """Return images augmented, debiased and normalised, as the backbone takes them."""
-        x = augment(x, self.config.augment, self.random["augment"], self.config.crop_area)
+        x = self.augmented(x)
         if self.debias.act_on("images"):
             x = self.debias.images(unit_range(x))
         return self.normalise(x)
@@ -381,6 +390,7 @@ class Learner:
 
     def tick(self, task: int) -> bool:
         """Count a step of a task; return whether `probe` is due now, as it is every p steps (line 17)."""
+        self.settled = False
         new_task = task != self.clock["task"]
         self.clock = {
             "step": self.clock["step"] + 1,
@@ -395,9 +405,14 @@ class Learner:
     # -- Predictions ---------------------------------------------------------------------------------------------
 
     @property
+    def averages(self) -> dict[str, Average]:
+        """Return the averaged weights that are kept, by name: those that predict, and those that a method adds."""
+        return {} if self.average is None else {"average": self.average}
+
+    @property
     def every_model(self) -> list[Backbone]:
-        """Return the models that are trained, and the one of averaged weights."""
-        return self.replicas if self.average is None else [*self.replicas, self.average.model]
+        """Return the models that are trained, and those of averaged weights."""
+        return [*self.replicas, *(average.model for average in self.averages.values())]
 
     @property
     def predictor(self) -> Backbone:
@@ -420,9 +435,19 @@ class Learner:
         self.check_images(x)
         if self.clock["step"] == 0:
             warnings.warn(f"{UNLEARNED}: all logits are minus infinity", stacklevel=2)
+        self.settle()
         model = self.model if plain else self.predictor
         with evaluating(model):
             return self.classify(model, {"x": x.to(self.device)}).masked_fill(~self.seen, -torch.inf)
+
+    def settle(self) -> None:
+        """Call `refresh` if there was a step since the last time; on a GPU, outside of CUDA graphs."""
+        if not self.settled:
+            self.refresh()
+            self.settled = True
+
+    def refresh(self) -> None:
+        """Compute what predictions need and steps do not, such as class means; no part of the state."""
 
     @property
     def independent(self) -> bool:
@@ -470,11 +495,18 @@ class Learner:
         for name, member in self.debias.members.items():
             if member.needs_logits and isinstance(self.model, Adapted):
                 raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of one's own")
+            if not self.takes(type(member)):
+                raise BadRequest(f"--debias {name} takes a method that trains logits: {type(self).__name__} has none")
         if self.debias.droptop is None or not self.debias.droptop.attention_pass:
             return
         with evaluating(self.model):
             last = self.model.features(torch.zeros(1, *self.spec.shape, device=self.device)).map
         check_last_map(self.debias.droptop.config, last.shape[-2:].numel(), self.model.finer)
+
+    @classmethod
+    def takes(cls, member: type[Debiaser]) -> bool:
+        """Return whether a debiaser can act in this method; what a recipe names beside others is left out if not."""
+        return cls.has_logits or not (member.needs_logits or member.acts_on("penalty"))
 
     # -- Settings and state --------------------------------------------------------------------------------------
 
@@ -513,6 +545,7 @@ class Learner:
             BadCheckpoint: If the state does not fit this learner.
         """
         learner_state.restore(self, tensors)
+        self.settled = False
 
 
 def unit_range(x: Tensor) -> Tensor:

@@ -41,8 +41,8 @@ def gather(learner: "Learner") -> dict[str, Tensor]:
         state |= {f"optimizer.{name}.{key}": value for key, value in learner.optimizer.state[weight].items()}
     state |= {f"memory.{name}": rows for name, rows in learner.memory.state_dict().items()}
     state |= {f"debias.{name}": value for name, value in learner.debias.state_dict().items()}
-    if learner.average is not None:
-        state |= {f"average.{name}": value for name, value in learner.average.state_dict().items()}
+    for kind, average in learner.averages.items():
+        state |= {f"{kind}.{name}": value for name, value in average.state_dict().items()}
     state |= {f"own.{name}": value for name, value in method_tensors(learner).items()}
     state |= {f"random.{name}": random.get_state() for name, random in learner.random.items()}
     return state | {f"clock.{name}": torch.tensor(count) for name, count in learner.clock.items()}

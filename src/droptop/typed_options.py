@@ -161,8 +161,7 @@ class LearnerOptions(DebiasOptions, total=False):
     net: Literal["resnet18"] | Literal["vit"]
     """Kind of net."""
     width: int | None
-    """Channels of the first stage. l2p, dualprompt: Numbers per token; by default that of the weights (64 where they
-    are random)."""
+    """Channels of the first stage. Numbers per token; by default that of the weights (64 where they are random)."""
     stem: Literal["3x3", "3x3/2", "7x7/2", "7x7/2-pool"]
     """First layer: size of the kernel / stride, with or without pooling."""
     patch: int | None
@@ -191,7 +190,8 @@ class LearnerOptions(DebiasOptions, total=False):
     """Training iterations per step, each with a new memory batch."""
     augment: Literal["none", "crop-flip", "crop-resize"]
     """How training images are changed at random: crop-flip shifts and mirrors them (for 32 px), crop-resize enlarges a
-    random box of them and mirrors (for 64 px and more)."""
+    random box of them and mirrors (for 64 px and more). scr, pcr, mkd: How second views are changed at random:
+    crop-flip shifts and mirrors them (for 32 px), crop-resize enlarges a random box of them and mirrors."""
     crop_area: float
     """Smallest share of an image that crop-resize may keep."""
     replay_forward: Literal["joint", "separate"]
@@ -203,7 +203,8 @@ class LearnerOptions(DebiasOptions, total=False):
     """Share of the average that is kept at each step; less at first, when the average spans the latest ninth of the
     steps."""
     distill_weight: float
-    """Weight in the loss of the distance from stored logits."""
+    """derpp: Weight in the loss of the distance from stored logits. mkd: Weight in the loss of the distance from the
+    teacher."""
     replay_weight: float
     """Weight in the loss of the cross-entropy on memory samples."""
     candidates: int
@@ -258,6 +259,27 @@ class LearnerOptions(DebiasOptions, total=False):
     """Number of blocks that have expert prompts, after those with the general one."""
     experts: int
     """Number of expert prompts; every task takes one."""
+    jitter: float
+    """Share of the second views that change in colour."""
+    temperature: float
+    """scr: Temperature of the contrastive loss, and of the cosines that are its logits. pcr: Temperature of the
+    cosines. mkd: Temperature at which answers are compared with the teacher's."""
+    projection: int
+    """Numbers of the projection that the loss compares."""
+    teacher_decay: float
+    """Share of the teacher that is kept at each step; less at first, when it spans the latest ninth of the steps."""
+    predict_by: Literal["both", "student", "teacher"]
+    """Weights that predict: the mean of the net's and the teacher's (both), or those of one."""
+    distance: Literal["cosine", "euclidean"]
+    """How near a mean is: by the angle to it (cosine) or by the distance (euclidean)."""
+    shrinkage: float
+    """Share of the identity in the covariance."""
+    projections: int
+    """Number of random projections (M)."""
+    ridge: float | None
+    """Ridge of the regression; by default the power of ten with the least squared error on held-out samples."""
+    held_out: int
+    """The ridge is chosen by every so-manieth sample of the stream."""
     device: str
     """Device to train on."""
     weights: str | None

@@ -20,7 +20,7 @@ BY_HAND = {
     "a probe every fifth step": ("er", "droptop", {"period": 5}, ROWS + ATTENTION + PROBE / 5),
     "a small probe": ("er", "droptop", {"probe": 15}, ROWS + ATTENTION + 15 / 3 / 3),
     "two models": ("er", "droptop", {"reference": True}, 2 * (ROWS + ATTENTION + PROBE / 3)),
-    "images, styles and logits": ("er", "robust-light+mixstyle+decouple", {}, ROWS),
+    "images, styles and logits": ("er", "robust-light+randconv", {}, ROWS),
     "a look ahead, and back": ("er", "rsc", {}, 2 * ROWS),
     "separate forwards": ("er", "droptop", {"replay_forward": "separate"}, ROWS + ATTENTION + PROBE / 3),
     "iterations": ("er", "none", {"iterations": 3}, 3 * ROWS),
@@ -43,25 +43,28 @@ def short_of(options):
     return {name: value for name, value in options.items() if name != "width"}
 
 
-def test_robust_replays_three_times_as_much():
-    options = {name: value for name, value in OPTIONS.items() if name != "memory_batch"}
-    assert passes_of(configure("fashion", "er", "robust", **options)) == pytest.approx((32 + 3 * 32) / 32)
-    assert passes_of(configure("fashion", "derpp", "robust", **options)) == pytest.approx((32 + 6 * 32) / 32)
+def test_robust_does_two_iterations():
+    assert passes_of(configure("fashion", "er", "robust", **OPTIONS)) == pytest.approx(2 * ROWS / BATCH)
+    assert passes_of(configure("fashion", "derpp", "robust", **OPTIONS)) == pytest.approx(
+        2 * (BATCH + 2 * REPLAYED) / BATCH
+    )
 
 
 @pytest.mark.parametrize("method", ["derpp", "mir"])
 def test_equal_arms_cost_what_their_arms_cost(method):
-    """An arm each that costs more; its plain options but for the replay."""
+    """An arm each that costs more; its plain options but for the iterations, and replay for what more it costs."""
     options = {name: value for name, value in OPTIONS.items() if name != "memory_batch"}
-    plan = plan_of("compare", "fashion", method, "droptop,robust,robust-light,rsc+droptop", options)
+    plan = plan_of("compare", "fashion", method, "droptop,robust,robust-light,rsc+droptop,robust+droptop", options)
     equals = equal_arms(plan)
-    assert list(equals) == ["equal-droptop", "equal-robust", "equal-rsc+droptop"]
+    assert list(equals) == ["equal-droptop", "equal-robust", "equal-rsc+droptop", "equal-robust+droptop"]
+    replay = {"learner.memory_batch"} | ({"learner.candidates"} if method == "mir" else set())
+    expected = {"robust": {"learner.iterations"}, "robust+droptop": {"learner.iterations"} | replay}
     for name, equal in equals.items():
         arm = plan.arms[name.removeprefix("equal-")]
         assert passes_of(equal) == pytest.approx(passes_of(arm), rel=0.05)
         assert equal.options.debias == "none"
         changed = {path for path, value in equal.noted().items() if value != plan.arms["none"].noted()[path]}
-        assert changed == {"learner.memory_batch"} | ({"learner.candidates"} if method == "mir" else set())
+        assert changed == expected.get(name.removeprefix("equal-"), replay)
 
 
 def test_where_nothing_is_replayed_equal_arms_iterate():

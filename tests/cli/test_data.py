@@ -105,11 +105,11 @@ def test_check_names_what_is_damaged(tree):
 
 
 @pytest.mark.parametrize(("damaged", "shown"), [(2, ""), (20, ""), (23, ", the first 20 of them")])
-def test_check_names_every_damaged_file(tree, damaged, shown):
+def test_check_names_every_damaged_file(tree, damaged, shown, here):
     paths = [*sorted(tree.glob("train/*/*.png"))[: damaged - 1], tree / "test/d/1.png"]
     for path in paths:
         path.write_bytes(b"not an image")
-    done = droptop("data", "check", f"folder:{tree}")
+    done = here("data", "check", f"folder:{tree}")
     assert (done.returncode, done.stdout) == (2, "")
     heading, *lines = done.stderr.splitlines()[2:]  # after how reading went
     assert heading == f"droptop: folder:{tree}: {damaged} files are not in order{shown}:"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from toys import droptop, made_once
+from toys import droptop_here, made_once
 
 CLASSES = {"a": (255, 0, 0), "b": (0, 255, 0), "c": (0, 0, 255), "d": (255, 255, 0)}
 SMALL = shlex.split("--image-size 16 --tasks 2 --batch 8 --width 4 --stem 3x3 --memory 40 --augment none --maps 0")
@@ -34,9 +34,7 @@ def compared(tmp_path_factory):
         random, images = np.random.default_rng(0), out.parent / "images"
         for part, count, logo in (("train", 60, True), ("test", 10, True), ("test-nologo", 10, False)):
             paint(images / part, count, logo, random)
-        done = droptop("compare", "--data", f"folder:{images}", *SMALL, "--seeds", 5, "--out", out)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return droptop_here("compare", "--data", f"folder:{images}", *SMALL, "--seeds", 5, "--out", out)
 
     return made_once(tmp_path_factory, "logo", make)
 

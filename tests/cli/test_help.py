@@ -29,7 +29,7 @@ COMMANDS = {
     "data variants": data.VariantsOptions,
     "data sheet": data.SheetOptions,
 }
-OF_COMPARE = ["--out", "--config", "--against", "--equal-cost"]
+OF_COMPARE = ["--out", "--config", "--against", "--equal-cost", "--trust"]
 NAMED = [
     {},
     {"method": "l2p", "debias": "robust"},

@@ -20,7 +20,7 @@ from droptop.runs.requests import begin, load, record_environment
 from droptop.system.locks import folder_lock as locked
 
 from plans import plan
-from toys import command, environment
+from toys import OF_TWO_TASKS, command, environment
 
 
 def test_resume_of_a_finished_run_runs_nothing(comparison, here):
@@ -67,21 +67,7 @@ def test_a_finished_run_is_shown_from_a_folder_that_cannot_be_written(
 
 def test_config_toml_has_the_kappa_0_that_is_run(tmp_path, monkeypatch, capsys):
     """A lower gamma takes the usual one along; runs from before that was noted go on as they were."""
-    asked = [
-        "run",
-        "--data",
-        "fashion",
-        "--gamma",
-        "2.5",
-        "--limit",
-        "64",
-        "--width",
-        "4",
-        "--maps",
-        "0",
-        "--seeds",
-        "1",
-    ]
+    asked = ["run", "--data", "fashion", "--gamma", "2.5", "--width", "4", "--maps", "0", "--seeds", "1", *OF_TWO_TASKS]
     assert main([*asked, "--kappa-0", "4", "--out", str(tmp_path / "refused")]) == 2
     assert capsys.readouterr().err == "droptop: --kappa-0 takes a percentage up to gamma, 2.5, not 4.0\n"
     assert not (tmp_path / "refused").exists()
@@ -201,7 +187,7 @@ def test_damaged_results_are_made_again(comparison, tmp_path, capsys, here):
     assert (out / "none/seed-0/result.json").read_text() == "{"  # whoever asks changes nothing
     done = here("resume", out)
     assert done.returncode == 0
-    assert "none seed 0: task 5/5, step 10/10" in done.stdout  # and not 6/5: all that was missing is the result
+    assert "none seed 0: task 2/2, step 10/10" in done.stdout  # and not 3/2: all that was missing is the result
     assert (out / "compare.json").read_bytes() == (comparison[0] / "compare.json").read_bytes()
     (out / "environment.json").write_text("{")
     done = here("resume", out)
@@ -213,12 +199,12 @@ def test_damaged_results_are_made_again(comparison, tmp_path, capsys, here):
     ("damage", "says"),
     [
         (lambda text: text[:-40], "metrics.jsonl is damaged in line 10: "),
-        (lambda text: text.replace('"task": 1', "garbage", 1), "metrics.jsonl is damaged in line 3: "),
+        (lambda text: text.replace('"task": 1', "garbage", 1), "metrics.jsonl is damaged in line 6: "),
         (
             lambda text: text[: text.index('{"step": 9')],
-            "metrics.jsonl is damaged: it has the ends of 4 tasks, not of 5",
+            "metrics.jsonl is damaged: it has the ends of 1 tasks, not of 2",
         ),
-        (lambda text: "", "metrics.jsonl is damaged: it has the ends of 0 tasks, not of 5"),
+        (lambda text: "", "metrics.jsonl is damaged: it has the ends of 0 tasks, not of 2"),
         (None, "metrics.jsonl is not there"),
     ],
 )

@@ -11,6 +11,7 @@ from droptop.methods import METHODS
 from droptop.options import flatten
 
 from plans import parsed, plan
+from toys import ON_VIT
 
 # One value other than the default for every option there is; a new option must be added here.
 OTHER = {
@@ -72,7 +73,7 @@ OTHER = {
     "droptop.intensity.probe": 64,
     "droptop.intensity.reference": True,
 }
-OF_PROMPTS = {
+OF_VITS = {
     "net.patch": 16,
     "net.width": 192,
     "net.depth": 12,
@@ -80,6 +81,8 @@ OF_PROMPTS = {
     "net.input_size": 224,
     "net.pixel_mean": 0.4,
     "net.pixel_std": 0.3,
+}
+OF_PROMPTS = OF_VITS | {
     "learner.preset": "as-published",
     "learner.lr_scale": "batch/256",
     "learner.beta_1": 0.8,
@@ -111,6 +114,18 @@ OF_METHODS = {
         "learner.experts": 20,
         "learner.pull": 0.5,
     },
+    "scr": {"learner.jitter": 0.5, "learner.temperature": 0.2, "learner.projection": 64},
+    "pcr": {"learner.jitter": 0.5, "learner.temperature": 0.2},
+    "mkd": {
+        "learner.jitter": 0.5,
+        "learner.temperature": 2.0,
+        "learner.teacher_decay": 0.9,
+        "learner.distill_weight": 1.5,
+        "learner.predict_by": "teacher",
+    },
+    "ncm": OF_VITS | {"learner.distance": "euclidean"},
+    "slda": OF_VITS | {"learner.shrinkage": 0.01},
+    "ranpac": OF_VITS | {"learner.projections": 100, "learner.ridge": 10.0, "learner.held_out": 4},
 }
 # Refused by the stream that is taken without --data, which has a shortcut of its own.
 PAINTED = {
@@ -159,7 +174,7 @@ def test_every_option_is_reachable_from_the_command_line():
 def test_every_option_of_a_method_is_reachable(method):
     base = flatten(configure(method=method))
     own = OF_METHODS.get(method, {})
-    shared = OTHER.keys() - (OF_RESNETS if method in ("l2p", "dualprompt") else set())
+    shared = OTHER.keys() - (OF_RESNETS if method in ON_VIT else set())
     assert base.keys() - NAMED == shared | own.keys() | PAINTED.keys()
     assert all(base[path] != value for path, value in own.items())
     assert flatten(parsed("--method", method, *command_line(own))) == base | own

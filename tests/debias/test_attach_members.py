@@ -111,7 +111,7 @@ def test_draws_come_from_the_layers_own_generator():
         ("rsc", {}, "a net that droptop builds"),
         ("none", {}, "debias takes a debiaser"),
         ("average", {}, "debias takes a debiaser"),
-        ("robust", {}, "which sets average, memory_batch, candidates of our learners: take debias='colour\\+randconv'"),
+        ("robust", {}, "which sets average, iterations of our learners: take debias='colour\\+mixstyle\\+decouple'"),
         ("droptop+droptop", {}, "droptop once"),
         ("droptap", {}, "droptop"),
         ("colour+randconv", {"share": 0.5}, "that of several: say 'colour.share' or 'randconv.share'"),

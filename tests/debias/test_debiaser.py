@@ -9,8 +9,15 @@ from droptop import BadRequest, configure
 from droptop.debias import KNOWN, MEMBERS, Debiaser, DropTop, MixStyle, find, members_of, name_of
 from droptop.recipes import RECIPES
 from droptop.rng import generator
+from droptop.system import user_files
 
 FOG = str(Path(__file__).with_name("fog.py"))
+
+
+@pytest.fixture(autouse=True)
+def named():
+    """Say that this file may be executed."""
+    user_files.named(FOG)
 
 
 class Nothing(Debiaser):
@@ -20,7 +27,7 @@ class Nothing(Debiaser):
 def test_members_are_found_by_name_in_the_order_that_is_given():
     assert list(members_of("mixstyle+droptop").items()) == [("mixstyle", MixStyle), ("droptop", DropTop)]
     assert list(members_of("droptop+mixstyle").items()) == [("droptop", DropTop), ("mixstyle", MixStyle)]
-    assert list(members_of("robust+droptop")) == ["colour", "randconv", "droptop"]
+    assert list(members_of("robust+droptop")) == ["colour", "mixstyle", "decouple", "droptop"]
     assert members_of("none") == members_of("average") == members_of("none+average") == {}
     for name, kind in MEMBERS.items():
         assert (name_of(kind), find(name)) == (name, kind)
@@ -44,6 +51,7 @@ def test_a_file_stands_where_a_name_may():
 def file_with(tmp_path, text):
     path = tmp_path / "mine.py"
     path.write_text("from droptop.debias import Debiaser\n" + text)
+    user_files.named(str(path))
     return path
 
 

@@ -19,13 +19,21 @@ COSTS = {
     "dualprompt": [(8, False), JOINT],
     "finetune": [(8, True)],
     "joint": [(8, True)],
+    "scr": [(2 * (8 + 6), True)],
+    "pcr": [(2 * (8 + 6), True)],
+    "mkd": [(8 + 6, False), (2 * (8 + 6), True)],  # the teacher sees second views
+    "ncm": [(8, False)],
+    "slda": [(8, False)],
+    "ranpac": [(8, False)],
 }
+PROBES = {"scr": 2, "ncm": 0, "slda": 0, "ranpac": 0}  # passes over the memory: one for class means; there is none
 
 
 def passes(learner):
     """Rows and gradient of every forward pass of the stem from now on, and how often `backward` ran."""
-    seen, stem = [], learner.model.stem
-    learner.model.stem = lambda x: seen.append((len(x), torch.is_grad_enabled())) or stem(x)
+    seen = []
+    for model in learner.every_model:
+        model.stem = lambda x, stem=model.stem: seen.append((len(x), torch.is_grad_enabled())) or stem(x)
     return seen
 
 
@@ -40,8 +48,9 @@ def test_a_step_takes_the_forward_passes_that_its_file_states(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_debiasing_adds_one_trunk_and_the_probe(method):
     learner = feed(toy_learner(method, memory=60, period=3), toy_batches(9))
-    seen, trunks, trunk = passes(learner), [], learner.model.trunk
-    learner.model.trunk = lambda *given: trunks.append(torch.is_grad_enabled()) or trunk(*given)
+    seen, trunks = passes(learner), []
+    for model in learner.every_model:
+        model.trunk = lambda *given, trunk=model.trunk: trunks.append(torch.is_grad_enabled()) or trunk(*given)
     x, y, _ = toy_batches(1, seed=2)[0]
     learner.observe(x, y)
     assert seen == COSTS[method]  # the stem runs no more often
@@ -49,4 +58,4 @@ def test_debiasing_adds_one_trunk_and_the_probe(method):
     for _ in range(2):
         seen.clear()
         learner.observe(x, y)
-    assert seen == [*COSTS[method], (60, False)]  # the third step probes the whole memory
+    assert seen == [*COSTS[method], *[(60, False)] * PROBES.get(method, 1)]  # the third step probes the whole memory

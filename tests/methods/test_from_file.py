@@ -18,10 +18,12 @@ from droptop.cli.run_flags import parse
 from droptop.methods import METHODS, find
 from droptop.runs.loading import find_seed, restore
 from droptop.runs.requests import load
+from droptop.system import trusted_files, user_files
 
 from pictures import picture, save
 from plans import plan
 from studies import write_study
+from toys import ON_VIT
 
 MINE = """
     from dataclasses import dataclass
@@ -74,7 +76,8 @@ def test_a_method_in_a_file_runs_and_resumes(mine, tmp_path, monkeypatch, capsys
 
 
 def forget_files():
-    """Forget the methods that this process has loaded, as if it were another one."""
+    """Forget the methods that this process has loaded and may execute, as if it were another one."""
+    trusted_files._admitted.clear()
     for name in [name for name in sys.modules if name.startswith("droptop_method_")]:
         del sys.modules[name]
 
@@ -103,7 +106,8 @@ def test_results_are_shown_without_the_file(mine, tmp_path, here):
         save(picture(0), mine.parent / "photo.png")
         done = here(command[0], out, *command[1:])
         assert done.returncode == 2
-        assert f"needs {mine.name}, which is gone; {out / 'files' / mine.name} is the copy" in done.stderr
+        assert f"needs {mine.name}, which is gone; {out / 'files' / mine.name} (SHA-256 " in done.stderr
+        assert ") is the copy of what it began with: read it" in done.stderr
         assert done.stderr.count("\n") == 1
     assert not (out / "droptop/seed-1").exists()
 
@@ -121,7 +125,12 @@ def test_a_preset_of_a_file_that_is_gone_is_read_as_noted(tmp_path):
 
 def test_studies_are_shown_without_the_file(mine, tmp_path, here):
     study, out = write_study(tmp_path / "study.toml", method=["er", str(mine)], seeds=1), tmp_path / "out"
-    assert here("sweep", study, "--out", out).returncode == 0
+    done = here("sweep", study, "--out", out)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"{study} would run {mine} (SHA-256 " in done.stderr
+    assert here("sweep", study, "--out", out, "--trust").returncode == 0
+    forget_files()
+    assert here("sweep", study, "--out", out).returncode == 0  # it is the user's from then on
     before = {command: here(command, out).stdout for command in ("status", "results", "report")}
     assert "4 done, 0 running, 0 waiting, 0 failed" in before["status"]
     assert here("results", out, "--export", tmp_path / "rows.csv").returncode == 0
@@ -138,12 +147,14 @@ def test_studies_are_shown_without_the_file(mine, tmp_path, here):
     assert (done.returncode, done.stdout) == (0, before["status"]), done.stderr
     assert f"--method {mine}: there is no such file; cells are those that {out} holds" in done.stderr
     done = here("sweep", "--out", out)
-    assert done.returncode == 2
-    assert "there is no such file" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"study.toml needs {mine.name}, which is gone; {out / 'runs'}" in done.stderr
+    assert here("sweep", "--out", out, "--trust").returncode == 0
 
 
 def test_one_of_several_is_chosen_by_name(mine):
     mine.write_text(mine.read_text() + "\nclass Other(Mine):\n    preset = {'kappa_0': 1.0}\n")
+    user_files.named(str(mine))
     assert find(f"{mine}:Other").__name__ == "Other"
     assert configure("fashion", f"{mine}:Other").droptop.kappa_0 == 1.0
     with pytest.raises(BadRequest, match=r"defines Mine, Other; choose one: .*mine.py:Mine"):
@@ -175,7 +186,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path, capsys, text, reason):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_configurations_survive_pickling(method):
-    weights = {"weights": "random"} if method in ("l2p", "dualprompt") else {}
+    weights = {"weights": "random"} if method in ON_VIT else {}
     for debias in ("none", "droptop", "no-fusion"):
         config = configure("fashion-background", method, debias, lr=0.3, seeds=3, limit=7, **weights)
         assert pickle.loads(pickle.dumps(config)) == config

@@ -91,7 +91,8 @@ class SlowLearner:
         ]
         losses = [self.objective(net, output, arrived, replayed) for net, output in zip(self.nets, logits)]
         for place, (net, loss) in enumerate(zip(self.nets, losses)):
-            self.update(place, dict(zip(net.weights, torch.autograd.grad(loss, list(net.weights.values())))))
+            gradients = torch.autograd.grad(loss, list(net.weights.values()), materialize_grads=True)
+            self.update(place, dict(zip(net.weights, gradients)))
         return losses[0].item(), list(logits[0][: len(arrived)].detach())
 
     def forward(self, net: SlowNet, images: Tensor, rows: list[Row], direction: int) -> Tensor:
@@ -252,6 +253,7 @@ def batches(steps: int, spec: Spec = SPEC, tasks: int = 2) -> list[tuple[Tensor,
         task, classes, size = step * tasks // steps, CLASSES // tasks, 3 if step % 3 == 2 else 5
         y = torch.randint(classes * task, classes * (task + 1), (size,), generator=random)
         x = 0.7 * torch.rand(size, *spec.shape, generator=random) + 0.3 * colours[y][:, :, None, None]
+        x = x.float().double()  # droptop takes images in single precision: nothing of them is lost then
         stream.append(((255 * x).to(torch.uint8) if spec.dtype == torch.uint8 else x, y, task))
     return stream
 

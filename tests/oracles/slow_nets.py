@@ -57,16 +57,21 @@ class SlowNet:
 
 
 class SlowTinyNet(SlowNet):
+    prefix = ""  # of its names
+
     def stem(self, images: Tensor, mode: str) -> Tensor:
-        return self.normalised("norm1", F.conv2d(images, self["conv1.weight"], padding=1), mode).relu()
+        return self.normalised(
+            self.prefix + "norm1", F.conv2d(images, self[self.prefix + "conv1.weight"], padding=1), mode
+        ).relu()
 
     def trunk(self, first: Tensor, mode: str, prefixes: None = None) -> tuple[Tensor, Tensor]:
         """Return the last map and the pooled features."""
-        last = self.normalised("norm2", F.conv2d(first, self["conv2.weight"], stride=2, padding=1), mode).relu()
+        last = F.conv2d(first, self[self.prefix + "conv2.weight"], stride=2, padding=1)
+        last = self.normalised(self.prefix + "norm2", last, mode).relu()
         return last, last.mean((2, 3))
 
     def head(self, pooled: Tensor) -> Tensor:
-        return pooled @ self["linear.weight"].T + self["linear.bias"]
+        return pooled @ self[self.prefix + "linear.weight"].T + self[self.prefix + "linear.bias"]
 
     def normalised(self, name: str, x: Tensor, mode: str) -> Tensor:
         """BatchNorm by its formula: one mean and one variance per channel, over samples and positions."""
@@ -99,24 +104,28 @@ class SlowViT(SlowNet):
     """A vision transformer, sample by sample and head by head. It has no BatchNorm: all modes are the same."""
 
     heads, blocks, patch = 2, 3, 2
+    prefix = "vit."  # of its names
 
     def stem(self, images: Tensor, mode: str) -> Tensor:
-        weight, bias = self["vit.patch_embed.proj.weight"], self["vit.patch_embed.proj.bias"]
+        weight, bias = (self[f"{self.prefix}patch_embed.proj.{name}"] for name in ("weight", "bias"))
         return F.conv2d(images, weight, bias, stride=self.patch)
 
     def trunk(self, first: Tensor, mode: str, prefixes: list[dict[int, Prefix]] | None = None) -> tuple[Tensor, Tensor]:
         """Return the last block's patch tokens as a map, and the normed class tokens."""
         maps, pooled = [], []
         for sample, embedded in enumerate(first):
-            tokens = torch.cat([self["vit.cls_token"][0], embedded.flatten(1).T]) + self["vit.pos_embed"][0]
+            tokens = (
+                torch.cat([self[self.prefix + "cls_token"][0], embedded.flatten(1).T])
+                + self[self.prefix + "pos_embed"][0]
+            )
             for block in range(self.blocks):
                 tokens = self.block(block, tokens, prefixes[sample].get(block) if prefixes else None)
             maps.append(tokens[1:].T.view_as(embedded))
-            pooled.append(self.layer_norm("vit.norm", tokens[:1])[0])
+            pooled.append(self.layer_norm(self.prefix + "norm", tokens[:1])[0])
         return torch.stack(maps), torch.stack(pooled)
 
     def block(self, block: int, tokens: Tensor, prefix: Prefix | None) -> Tensor:
-        name = f"vit.blocks.{block}"
+        name = f"{self.prefix}blocks.{block}"
         tokens = tokens + self.attend(f"{name}.attn", self.layer_norm(f"{name}.norm1", tokens), prefix)
         hidden = F.gelu(self.linear(f"{name}.mlp.fc1", self.layer_norm(f"{name}.norm2", tokens)))
         return tokens + self.linear(f"{name}.mlp.fc2", hidden)
@@ -142,4 +151,4 @@ class SlowViT(SlowNet):
         )
 
     def head(self, pooled: Tensor) -> Tensor:
-        return self.linear("vit.head", pooled)
+        return self.linear(self.prefix + "head", pooled)

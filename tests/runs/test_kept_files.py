@@ -5,19 +5,21 @@ import json
 import shutil
 import sys
 import textwrap
+from hashlib import sha256
 from importlib._bootstrap_external import _code_to_timestamp_pyc
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
-from compasses import FILE
 from safetensors.torch import load_file
 
 from droptop import BadRequest, load_learner, resume
 from droptop.cli import main
 from droptop.runs.kept_files import kept
+from droptop.system import trusted_files, user_files
 
+from compasses import FILE
 from pictures import picture, save
 
 METHOD = """
@@ -42,6 +44,8 @@ MODEL = """
             super().__init__(first, last, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4))
 """
 NAMES = {"method/mine.py": METHOD, "data/mine.py": FILE, "darker.py": DEBIAS, "model.py": MODEL}
+# What a learner is made of: no stream.
+NEEDED = ("mine-2.py", "darker.py", "model.py")
 COPIES = {"mine.py": "data/mine.py", "mine-2.py": "method/mine.py", "darker.py": "darker.py", "model.py": "model.py"}
 
 
@@ -62,6 +66,7 @@ class Made(NamedTuple):
 
 
 def forget():
+    trusted_files._admitted.clear()
     options = ("data", "method", "debias", "model")
     for name in [name for name in sys.modules if name.startswith(tuple(f"droptop_{option}_" for option in options))]:
         del sys.modules[name]
@@ -145,7 +150,7 @@ def test_a_learner_is_loaded_on_trust(made, moved, here):
     predicted = here("predict", moved, photo, "--json", "--trust")
     assert here("export", moved, "--format", "safetensors", "--trust").returncode == 0
     assert load_learner(moved / "seed-0", trust=True).clock["step"] == load_learner(moved, trust=True).clock["step"]
-    assert made.imports() == {str(moved / "files" / name) for name in COPIES}
+    assert made.imports() == {str(moved / "files" / name) for name in NEEDED}
     shutil.copytree(made.files.with_name("away"), made.files)
     assert here("predict", made.began, photo, "--json").stdout == predicted.stdout
     assert predicted.stdout.count("\n") == 1
@@ -196,8 +201,12 @@ def test_a_file_that_has_changed_is_replaced_by_its_copy_on_trust(made, moved, h
     file.write_text(file.read_text() + "# edited\n")
     done = here("resume", moved, "--seeds", "2")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert f"needs mine.py, which is not what it began with; {moved / 'files/mine-2.py'} is the copy" in done.stderr
+    assert f"needs mine.py, which is not what it began with; {moved / 'files/mine-2.py'} (SHA-256 " in done.stderr
+    assert made.imports().isdisjoint({str(file), str(moved / "files/mine-2.py")})
+    user_files.named(str(file))  # that it may be executed makes it no part of this run
     made.imports()
+    assert here("resume", moved, "--seeds", "2").returncode == here("predict", moved, made.began).returncode == 2
+    assert made.imports().isdisjoint({str(file), str(moved / "files/mine-2.py")})
     assert here("resume", moved, "--seeds", "2", "--trust").returncode == 0
     assert str(moved / "files/mine-2.py") in (ran := made.imports())
     assert {str(file), str(moved / "files/darker.py")} & ran == set()  # the others are where they were
@@ -214,6 +223,27 @@ def test_a_stream_that_has_moved_has_its_copy_still(made, moved, here):
     made.imports()
     assert "--trust` runs it" in here("resume", moved, "--seeds", "2").stderr
     load_learner(moved, trust=True)
+
+
+def test_files_of_somebody_else_run_on_trust_and_from_then_on_without(made, moved, here, monkeypatch, tmp_path):
+    """All is there and is what the run began with, but this user has named none of it."""
+    shutil.copytree(made.files.with_name("away"), made.files)
+    monkeypatch.setenv("DROPTOP_TRUSTED", str(tmp_path / "another/trusted.json"))
+    photo, files = made.mark.with_name("photo.png"), [made.files / COPIES[name] for name in NEEDED]
+    done = here("predict", moved, photo)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    for file in files:
+        assert f"{file} (SHA-256 {sha256(file.read_bytes()).hexdigest()[:12]})" in done.stderr
+    assert "which are not among the files that you have named: read them, then the same" in done.stderr
+    assert made.imports() == set()
+    done = here("predict", moved, photo, "--trust")
+    assert done.returncode == 0
+    assert made.imports() == set(map(str, files))
+    again = here("predict", moved, photo)
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+    assert made.imports() == set(map(str, files))
+    assert "would run" in here("resume", moved).stderr  # which needs the stream too
+    assert made.imports() == set()
 
 
 def test_an_older_folder_has_no_copies(made, moved, here):

@@ -158,8 +158,8 @@ def test_config_toml_says_what_arms_share_once():
         assert "data" not in own
         assert "lr" not in own.get("learner", {})
     assert "gamma" in tables["arms"]["droptop"]["droptop"]
-    assert tables["arms"]["none"] == {"debias": "none", "learner": {"memory_batch": 32, "average": False}}
-    assert tables["arms"]["robust"]["learner"]["memory_batch"] == 96
+    assert tables["arms"]["none"] == {"debias": "none", "learner": {"iterations": 1, "average": False}}
+    assert tables["arms"]["robust"]["learner"]["iterations"] == 2
 
 
 def test_a_file_of_arms_is_read_as_people_write_it(tmp_path):

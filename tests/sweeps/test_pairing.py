@@ -92,8 +92,8 @@ def test_of_several_cells_of_the_reference_the_mean_counts():
 
 def test_options_that_a_recipe_sets_belong_to_the_debiasing():
     random = np.random.default_rng(2)
-    more = {"learner.memory_batch": 96, "learner.average": True, "colour.share": 0.5}
-    few = {"learner.memory_batch": 32, "learner.average": False}
+    more = {"learner.iterations": 2, "learner.average": True, "colour.share": 0.5}
+    few = {"learner.iterations": 1, "learner.average": False}
     robust, droptop = (
         [cell(random, "er", 0.1, debias, seed, **options) for seed in range(3)]
         for debias, options in (("robust", more), ("droptop", few))

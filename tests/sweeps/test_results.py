@@ -172,29 +172,29 @@ def test_rows_are_exported_as_csv(tmp_path):
 
 def cell(debias, value=0.0, **options):
     """One figure of a cell, with options of its learner."""
-    of_learner = {"learner.memory_batch": 32, "learner.average": False, "learner.lr": 0.1} | options
+    of_learner = {"learner.iterations": 1, "learner.average": False, "learner.lr": 0.1} | options
     return {"debias": debias, "seed": 0, "test": "clean", "figure": "A_avg", "run": debias, "value": value} | of_learner
 
 
 def test_the_plain_twin_differs_in_what_the_debiasing_stands_for():
-    """Averaged weights and more replay belong to `robust`; of several plain cells it takes the cheapest."""
-    replay, average, rate = "learner.memory_batch", "learner.average", "learner.lr"
+    """Averaged weights and more iterations belong to `robust`; of several plain cells it takes the cheapest."""
+    iterations, average, rate = "learner.iterations", "learner.average", "learner.lr"
     none = cell("none", 1.0)
     plain = [
-        cell("none", 3.0, **{replay: 96}),
+        cell("none", 3.0, **{iterations: 2}),
         none,
         cell("none", 2.0, **{average: True}),
         cell("none", 9.0, **{rate: 1}),
     ]
     for cells in (plain, plain[::-1]):
         twin = Plain(cells).twin
-        robust = {replay: 96, average: True}
+        robust = {iterations: 2, average: True}
         assert twin(cell("robust", **robust, **{"colour.share": 0.5})) is none
         assert twin(cell("robust+droptop", **robust, **{"droptop.gamma": 5.0})) is none
         assert twin(cell("droptop", **{"droptop.gamma": 5.0})) is none
         assert twin(cell("average", **{average: True})) is none
         assert twin(cell("robust", **robust | {rate: 1}))["value"] == 9.0
-        assert twin(cell("droptop", **{replay: 96}))["value"] == 3.0  # asked for beside it, and so for both
+        assert twin(cell("droptop", **{iterations: 2}))["value"] == 3.0  # asked for beside it, and so for both
         assert twin(cell("droptop", **{rate: 0.7})) is None
         assert twin(none) is None
         assert twin(cell("robust", **robust) | {"seed": 1}) is None

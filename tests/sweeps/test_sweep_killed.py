@@ -41,7 +41,7 @@ def children(pid):
 
 
 def test_one_sweep_holds_a_study_and_ctrl_c_saves(tmp_path, capsys):
-    study = write_study(tmp_path / "study.toml", debias="none", limit=400, tasks=5, seeds=3, checkpoint_seconds=1.0)
+    study = write_study(tmp_path / "study.toml", debias="none", limit=1000, seeds=3, checkpoint_seconds=1.0)
     out = tmp_path / "out"
     first = start(study, out)
     wait_for(lambda: any(out.glob("runs/*/seed-*/metrics.jsonl")))
@@ -65,7 +65,7 @@ def test_one_sweep_holds_a_study_and_ctrl_c_saves(tmp_path, capsys):
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.faults)])
 def test_kill_minus_nine_of_a_sweep_or_a_worker(tmp_path, kills, capsys):
     """At random moments, the driver or one of its workers; then the bytes are those of an undisturbed study."""
-    study, out = write_study(tmp_path / "study.toml", debias="none", limit=160, tasks=5, seeds=4), tmp_path / "out"
+    study, out = write_study(tmp_path / "study.toml", debias="none", limit=400, seeds=4), tmp_path / "out"
     draw, hit = random.Random(0), {"driver": 0, "worker": 0}
     while sum(hit.values()) < kills:
         process = start(study, out)

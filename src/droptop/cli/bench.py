@@ -12,6 +12,7 @@ from droptop.nets import Precision
 from droptop.nets.resnet import Stem
 from droptop.report import tables
 from droptop.runs.config import configure
+from droptop.runs.trust import named
 from droptop.streams.augment import Augment
 from droptop.system.terminal import Console, complain
 
@@ -98,6 +99,7 @@ def bench(args: list[str], console: Console) -> int:
     methods = [name.strip() for name in options.methods.split(",")]
     available: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
     engines = [engine for engine in available if engine in (options.engines or ",".join(available)).split(",")]
+    named(vars(options))
     for method in methods:
         find(method, "methods")
     if options.out is not None:

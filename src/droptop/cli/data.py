@@ -16,6 +16,7 @@ from droptop.data.root import Missing, data_root
 from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, Damaged, meant, require
 from droptop.report import file_progress as bars
+from droptop.runs.trust import named
 from droptop.streams import FAMILIES, STREAMS, Data, find, known_names
 from droptop.system.terminal import Console, folded, say
 
@@ -197,6 +198,7 @@ def images_of(name: str) -> Data:
 def check(args: list[str], console: Console) -> None:
     """Read every file of a data set; raise BadRequest with the names of those that are damaged."""
     options = arguments.read(CheckOptions, args, "droptop data check", "reads every file of a data set")
+    named({"data": options.name})
     images, columns = images_of(options.name), columns_of(options.name, options.of_table)
     with bars.shown("images" if images.package is None else "files") as progress:
         try:

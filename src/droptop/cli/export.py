@@ -36,7 +36,7 @@ def export(args: list[str], console: Console) -> int:
     from droptop.runs.export import export as write
     from droptop.runs.loading import find_seed, restore
 
-    with options.standing_in():
+    with options.trusted():
         place = find_seed(options.run, options.arm, options.seed)
         learner, _, notes = restore(place, weights=options.weights, precision="fp32")
     for text in notes:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Column, Table
 
@@ -11,8 +11,14 @@ from droptop.cli.data import ListOptions
 from droptop.cli.sweep import CellProgress, EngineOptions
 from droptop.errors import BadRequest, require, typed
 from droptop.nets import Precision
+from droptop.runs.trust import named
 from droptop.streams import find as find_stream
+from droptop.sweeps.trust import trusted_cells
 from droptop.system.terminal import Console, complain, folded, note, say
+from droptop.system.user_files import hidden
+
+if TYPE_CHECKING:
+    from droptop.paper.recipe import Recipe
 
 WIDE = 240  # columns of a log, which has no edge to wrap at
 
@@ -99,9 +105,25 @@ def paper(args: list[str], console: Console) -> int:
 
     recipe = find(args[0])
     options = arguments.read(PaperOptions, args[1:], f"droptop paper {recipe.name}", f"{recipe.place}: {recipe.about}")
+    from droptop.paper import call_log, runner
+
+    given, again = options.given(args), typed("paper", *args, "--trust")
+    if not options.run:
+        with hidden():
+            return made(recipe, given, options, console)
+    named(given | runner.settings(given.get("set", "")))
+    last = call_log.last_options(options.out, recipe.name)
+    before = {name: value for name, value in last.items() if name not in given}
+    noted = [before, runner.settings(before.get("set", ""))]
+    with trusted_cells(options.out / call_log.NAME, options.out, noted, options.trust, again):
+        return made(recipe, given, options, console)
+
+
+def made(recipe: "Recipe", given: dict[str, Any], options: PaperOptions, console: Console) -> int:
+    """Run what is missing of a recipe, if it is to be run, and write its tables and figures; return the exit code."""
     from droptop.paper import runner, write
 
-    call, interrupted = runner.call_for(recipe, options.out, options.given(args), options.run), False
+    call, interrupted = runner.call_for(recipe, options.out, given, options.run), False
     for why in call.left_out:
         note(f"left out: {why}")
     try:

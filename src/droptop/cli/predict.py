@@ -12,7 +12,6 @@ from tyro.conf import Positional, arg
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require
 from droptop.escapes import in_json
-from droptop.runs.kept_files import standing_in
 from droptop.system.short_names import short_name
 from droptop.system.terminal import Console, complain, folded, note, say
 
@@ -34,11 +33,14 @@ class LoadedOptions:
     weights: str | None = None
     """Frozen weights of a prompt learner, where the run's own file is no longer in its place; by default that file."""
     trust: bool = False
-    """Execute the copies, in the folder, of Python files of yours that are gone or have changed. Read them first."""
+    """Execute Python files that only the folder names, and its copies of those that are gone or have changed. Read them
+    first."""
 
-    def standing_in(self) -> AbstractContextManager[None]:
-        """Return a context in which these copies stand in for the files, if they are trusted."""
-        return standing_in(self.run, self.trust, "the same command with --trust")
+    def trusted(self) -> AbstractContextManager[None]:
+        """Return a context in which what the learner needs may be executed, if it is trusted."""
+        from droptop.runs.loading import without_stream
+
+        return without_stream(self.run, self.trust, "the same command with --trust")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +83,7 @@ def predict(args: list[str], console: Console) -> int:
     options = arguments.read(
         PredictOptions, args, "droptop predict", "names the most probable classes of images, by the learner of a run"
     )
-    with options.standing_in():
+    with options.trusted():
         return predicted(options, console)
 
 
@@ -116,7 +118,7 @@ def predictions(loaded: "LoadedLearner", files: list[Path], options: PredictOpti
     """Yield an answer per file, or an error message; write the pictures of `--maps` on the way."""
     from droptop.data.image_files import load_all
     from droptop.figures.overlays import Overlays
-    from droptop.streams import find
+    from droptop.runs.loading import border_of
     from droptop.training.evaluation import chunk
 
     learner, overlays = loaded.learner, None
@@ -126,7 +128,7 @@ def predictions(loaded: "LoadedLearner", files: list[Path], options: PredictOpti
         except OSError as error:
             raise BadRequest(f"--maps takes a folder that can be written; {options.maps}: {error.strerror}") from None
         overlays = Overlays(learner, options.maps)
-    border, classes = find(loaded.place.config.options.data).border, learner.spec.classes
+    border, classes = border_of(loaded.place), learner.spec.classes
     count = min(options.top, int(learner.seen.sum()))
     for paths, x, errors in load_all(files, learner.spec.shape, border, chunk(learner)):
         yield from errors

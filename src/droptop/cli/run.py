@@ -15,9 +15,9 @@ from droptop.errors import typed
 from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
-from droptop.runs.kept_files import standing_in
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.requests import finished, load, with_seeds
+from droptop.runs.trust import named, trusted
 from droptop.system.terminal import Console
 
 
@@ -31,7 +31,8 @@ class ResumeOptions:
     data: str | None = None
     """Where the images are now, such as folder:PATH, if they have moved; by default where config.toml says."""
     trust: bool = False
-    """Execute the copies, in the folder, of Python files of yours that are gone or have changed. Read them first."""
+    """Execute Python files that only the folder names, and its copies of those that are gone or have changed. Read them
+    first."""
 
 
 def run(args: list[str], console: Console) -> int:
@@ -49,7 +50,8 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    with saying_where(out, options.data), standing_in(out, options.trust, typed("resume", *args, "--trust")):
+    named({"data": options.data})
+    with saying_where(out, options.data), trusted(out, options.trust, typed("resume", *args, "--trust")):
         plan = with_seeds(with_data(load(out), out, options.data), out, options.seeds)
         done = finished(plan, out)
         heading = f"{out} is finished: nothing to resume" if done else ""

@@ -28,6 +28,7 @@ from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
 from droptop.runs.plan import Plan, arms_made, arms_wanted, plan_of
 from droptop.runs.reference import usual_debias
+from droptop.runs.trust import FILES, admit, named
 from droptop.streams import known_names
 from droptop.system.toml_files import leaves, read_tables
 
@@ -50,7 +51,9 @@ NEEDED_BY_A_VIT = {"weights"}
 AGAINST = (
     "Reference: a debiasing, a method, an option with its value (width=20), or an arm of the file; by default none."
 )
-WITHOUT_PATH = ("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost")  # flags of no option
+# Flags of no option.
+WITHOUT_PATH = ("help", "help-all", "config", "out", "against", "equal-cost", "no-equal-cost", "trust", "no-trust")
+TRUST = "Execute Python files that only the file of --config names. Read them first."
 
 
 class Asked(NamedTuple):
@@ -62,7 +65,10 @@ class Asked(NamedTuple):
 
 
 def parse(command: Command, args: list[str]) -> Asked:
-    """Return what a command line asks for: the arms, and the folder for their results."""
+    """Return what a command line asks for: the arms, and the folder for their results.
+
+    Vouch for Python files that it names; refuse those that only its TOML file names, unless they are trusted.
+    """
     file = last(args, "--config")
     tables = {} if file is None else read_tables(Path(file))
     arms = {} if last(args, "--debias") else {name: leaves(table) for name, table in arms_of(tables, file).items()}
@@ -80,6 +86,10 @@ def parse(command: Command, args: list[str]) -> Asked:
             f"{file} is what one {typed(str(noted))} was asked for; {typed(command)} takes its options", stacklevel=2
         )
     against = _against(command, args, written, arms)
+    words = {name: last(args, f"--{name}") for name in FILES}
+    named(words)
+    unsaid = {path: value for path, value in written.items() if words.get(path) is None}
+    admit(Path(file or ""), [unsaid, *arms.values()], "--trust" in args, "the same command with --trust")
     usual = {"data": "fashion-sticker", "method": "er", "debias": usual_debias(arms, against)}
     data, method, debias = (last(args, f"--{name}") or str(written.get(name, usual[name])) for name in usual)
     device = {"device": last(args, "--device") or written.get("device", RunOptions.device)}
@@ -183,6 +193,7 @@ def _second_pass(command: Command, base: Config, tokens: list[str]) -> tuple[Con
         where.append(("against", Annotated[str | None, arg(help=AGAINST)], None))
         about = "Add references that cost as much as the others do, by more replay."
         where.append(("equal_cost", Annotated[bool, arg(help=about)], False))
+    where.append(("trust", Annotated[bool, arg(help=TRUST)], False))
     request_type = dataclasses.make_dataclass(
         "Request",
         where

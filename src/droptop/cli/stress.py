@@ -13,9 +13,11 @@ from droptop.report.stress import answer, stress_tables
 from droptop.results.stress import stressed
 from droptop.streams.cues import CUES
 from droptop.sweeps.local import local
-from droptop.sweeps.study_folder import StudyFolder, requested_cells
+from droptop.sweeps.study_folder import StudyFolder, recorded_cells, requested_cells
+from droptop.sweeps.trust import trusted_study
 from droptop.system.short_names import short_name
 from droptop.system.terminal import Console
+from droptop.system.user_files import hidden
 
 ABOUT = "paints cues on a stream, and says what each costs a learner and what debiasing gives back"
 OPTIONS = (
@@ -26,7 +28,9 @@ OPTIONS = (
     ("--cues NAMES", f"Cues, separated by commas; by default all that the images take, of {', '.join(CUES)}."),
     ("--seeds N", "Number of seeds. Default: 5."),
     ("--limit N", "Training samples per task, at most; None for all. Default: 1000."),
+    ("--trust", "Execute Python files that only the folder names, and its copies of others. Read them first."),
 )
+TRUST = "--trust"
 
 
 def stress(args: list[str], console: Console) -> int:
@@ -35,15 +39,24 @@ def stress(args: list[str], console: Console) -> int:
         listed = [help.Option(usage, usage, about) for usage, about in OPTIONS]
         help.show("droptop stress", ABOUT, {"": listed}, "Every option of `droptop run` goes as well.")
         return 0
-    out = Path(run_flags.last(args, "--out") or "")
+    out, trust, given = Path(run_flags.last(args, "--out") or ""), TRUST in args, args
+    args = [word for word in args if word != TRUST]
     added = without(args, "--out")
     begun = (out / "study.toml").is_file()
     if begun:
         check_cues(out)
     if begun and not added and (done := cells_if_done(out)):
         console.print(f"{done} of {done} cells are done")
-        show(out, console)
+        with hidden():
+            show(out, console)
         return 0
+    with trusted_study(out / "study.toml", out, trust, typed("stress", *given, TRUST)):
+        return run_study(out, args, begun, console)
+
+
+def run_study(out: Path, args: list[str], begun: bool, console: Console) -> int:
+    """Run what is missing of a study, new or begun and grown by a command line; show it, and return the exit code."""
+    added = without(args, "--out")
     with tempfile.TemporaryDirectory() as folder, bars.decoding():
         file = None
         if added or not begun:
@@ -55,8 +68,11 @@ def stress(args: list[str], console: Console) -> int:
 
 
 def cells_if_done(out: Path) -> int:
-    """Return how many cells a study asks for if all of them are done, else 0; the images are not looked at."""
-    cells = requested_cells(out)
+    """Return how many cells a study asks for if all of them are done, else 0; no image or file of code is looked at.
+
+    0 where cells.json does not say what it asks for.
+    """
+    cells = recorded_cells(out) or []
     return len(cells) if StudyFolder(out).counts(cells)["done"] == len(cells) else 0
 
 

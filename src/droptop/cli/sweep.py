@@ -14,6 +14,7 @@ from droptop.report.time_left import TimeLeft
 from droptop.sweeps.local import local
 from droptop.sweeps.sweep import Engine
 from droptop.sweeps.sweep import sweep as run_sweep
+from droptop.sweeps.trust import trusted_study
 from droptop.system.terminal import Console, TextColumn, complain, say
 from droptop.training.observer import Job, Observer, SeedProgress
 from droptop.training.workers import Failure
@@ -35,6 +36,9 @@ class EngineOptions:
     """GPUs per pack of cells, for Ray (fractions share one) and Slurm."""
     minutes: int = 240
     """Minutes that a Slurm job may take."""
+    trust: bool = False
+    """Execute Python files that only the study or its folder names, and the folder's copies of those that are gone or
+    have changed. Read them first."""
 
     def __post_init__(self) -> None:
         require(self.cpus > 0, "cpus", "a number above 0", self.cpus)
@@ -67,7 +71,9 @@ class SweepOptions(EngineOptions):
 def sweep(args: list[str], console: Console) -> int:
     """Run what is missing of a study; return the exit code, 1 if a cell failed or is not done."""
     options = arguments.read(SweepOptions, args, "droptop sweep", "runs what is missing of a study")
-    counts = run_cells(options.study, options.out, options.start(), console, typed("sweep", "--out", options.out))
+    source, again = options.study or options.out / "study.toml", typed("sweep", *args, "--trust")
+    with trusted_study(source, options.out, options.trust, again):
+        counts = run_cells(options.study, options.out, options.start(), console, typed("sweep", "--out", options.out))
     console.print(
         f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
         "they found",

@@ -37,6 +37,7 @@ from droptop.nets.backbone import evaluating
 from droptop.nets.hooks import Hook, MapHooks
 from droptop.nets.map_layout import MapLayout
 from droptop.rng import generator
+from droptop.system import user_files
 from droptop.typed_options import DebiasOptions
 
 CHUNK = 250  # memory samples per forward pass of the probe
@@ -104,6 +105,7 @@ class Attached:
             raise BadRequest(f"this {type(inner).__name__} has a debiasing layer already: remove() it first")
         self.map_hooks = MapHooks(inner, first, last, layout)
         self.device = device_of(inner)
+        user_files.named(debias)
         self.debias = Family(chosen(debias, options), classes, generator(seed, "debias", device=self.device))
         self.steps = 0  # counted by `tick`
         self.waiting: Tensor | None = None  # a generator state for a device that the model has not been moved to yet

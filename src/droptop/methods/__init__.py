@@ -11,9 +11,15 @@ from droptop.methods.finetune import Finetune, Joint
 from droptop.methods.gss import GSS
 from droptop.methods.l2p import L2P
 from droptop.methods.mir import MIR
+from droptop.methods.mkd import MKD
+from droptop.methods.ncm import NCM
+from droptop.methods.pcr import PCR
+from droptop.methods.ranpac import RanPAC
+from droptop.methods.scr import SCR
+from droptop.methods.slda import SLDA
 from droptop.system import user_files
 
-# The paper's seven, then those that tables in this field usually show.
+# The paper's seven, then those that tables in this field usually show, those on frozen features last.
 METHODS: dict[str, type[Learner]] = {
     "er": ER,
     "derpp": DERpp,
@@ -25,6 +31,12 @@ METHODS: dict[str, type[Learner]] = {
     "er-ace": ERACE,
     "finetune": Finetune,
     "joint": Joint,
+    "scr": SCR,
+    "pcr": PCR,
+    "mkd": MKD,
+    "ncm": NCM,
+    "slda": SLDA,
+    "ranpac": RanPAC,
 }
 
 
@@ -41,4 +53,23 @@ def find(name: str, option: str = "method") -> type[Learner]:
     return METHODS[name]
 
 
-__all__ = ["ASER", "ER", "ERACE", "GSS", "L2P", "METHODS", "MIR", "DERpp", "DualPrompt", "Finetune", "Joint", "find"]
+__all__ = [
+    "ASER",
+    "ER",
+    "ERACE",
+    "GSS",
+    "L2P",
+    "METHODS",
+    "MIR",
+    "MKD",
+    "NCM",
+    "PCR",
+    "SCR",
+    "SLDA",
+    "DERpp",
+    "DualPrompt",
+    "Finetune",
+    "Joint",
+    "RanPAC",
+    "find",
+]

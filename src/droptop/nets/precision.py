@@ -94,11 +94,12 @@ def _lowered(function: Callable[..., Any], layers: list[nn.Conv2d | nn.Linear], 
     parameters = [(layer._parameters, name, weight) for layer in layers for name, weight in layer._parameters.items()]
     places = [(held, name) for held, name, weight in parameters if weight is not None]
     weights = tuple(weight for _, _, weight in parameters if weight is not None)
-    frozen = None if any(weight.requires_grad for weight in weights) else _cast(weights, torch.bfloat16)
+    trained = any(weight.requires_grad for weight in weights)
+    frozen = _cast(weights, torch.bfloat16) if weights and not trained else None
 
     def run(*args: Any) -> Any:
         kept = [held[name] for held, name in places]
-        for (held, name), weight in zip(places, frozen or _CastAll.apply(*kept)):
+        for (held, name), weight in zip(places, (frozen or _CastAll.apply(*kept)) if kept else ()):
             held[name] = weight
         try:
             with torch.autocast(device, torch.bfloat16):

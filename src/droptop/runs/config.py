@@ -7,7 +7,7 @@ An option is named by its path, or by any end of the path that is not ambiguous:
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,9 +23,11 @@ from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
 from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
-from droptop.recipes import recipe_of
+from droptop.recipes import RECIPES, recipe_of
+from droptop.runs.trust import named
 from droptop.streams import StreamConfig, StreamKind, find
-from droptop.system import handed, user_files
+from droptop.system import handed, trusted_files, user_files
+from droptop.system.trusted_files import OwnFile
 from droptop.typed_options import Options
 
 EXAMPLES = {"method": "er", "debias": "droptop"}
@@ -161,9 +163,12 @@ class Config:
 
     @property
     def chosen(self) -> list[Chosen]:
-        """Return the debiasers with their settings, as a learner takes them."""
-        kinds = members_of(self.options.debias)
-        return [Chosen(kind, getattr(self.members, name)) for name, kind in kinds.items()]
+        """Return the debiasers with their settings; without those of a recipe that the method cannot take."""
+        kinds, method = members_of(self.options.debias), methods.find(self.options.method)
+        parts = self.options.debias.split("+")
+        by_recipe = {name for part in parts if part in RECIPES for name in RECIPES[part].members} - set(parts)
+        taken = [name for name, kind in kinds.items() if name not in by_recipe or method.takes(kind)]
+        return [Chosen(kinds[name], getattr(self.members, name)) for name in taken]
 
     @property
     def seeds(self) -> range:
@@ -197,7 +202,10 @@ class Config:
 
     def __reduce__(self) -> Any:
         """Pickle as names and options: other processes cannot import a class from a user's file."""
-        return config_from_options, (flatten(self),)
+        names = [name for of_option in self.options.user_files().values() for name in of_option]
+        paths = user_files.paths_in(",".join([*names, self.options.log or ""]))
+        modules = [file.path for file in trackers.files(self.options.log)]
+        return config_from_options, (flatten(self), trusted_files.admitted([*paths, *modules]))
 
     def noted(self) -> dict[str, Any]:
         """Return every option that is set, by path, as config.toml has them."""
@@ -299,6 +307,8 @@ def configure(
 ) -> Config:
     """Return a configuration by names and options, as on the command line: `configure("fashion", gamma=2.5, seeds=10)`.
 
+    Python files that are named here are yours: they are executed, here and by later commands.
+
     Args:
         data: Name of the stream.
         method: Name of the learner, or a Python file that defines one.
@@ -316,6 +326,7 @@ def configure(
         BadRequest: If a name, an option or a value is not known or does not fit.
     """
     chosen = NO_DEBIAS if debias is None else debias
+    named({"data": data, "method": method, "debias": chosen, "model": model} | dict(options))
     base = defaults(data, method, chosen, stream_kind, device_of(options))
     own = {name: value for name, value in (("model", model), ("first", first), ("last", last)) if value is not None}
     config = override(base, own | dict(options))
@@ -329,8 +340,9 @@ def device_of(options: Mapping[str, Any]) -> str:
     return str(options.get("device", RunOptions.device))
 
 
-def config_from_options(options: dict[str, Any]) -> Config:
-    """Return the configuration that has these options; all of them are given, by path."""
+def config_from_options(options: dict[str, Any], files: Iterable[OwnFile] = ()) -> Config:
+    """Return the configuration that has these options, all of them given by path; `files` may be executed for it."""
+    trusted_files.admit(files)
     names = [options[name] for name in ("data", "method", "debias")]
     return override(defaults(*names), options)
 

@@ -31,6 +31,7 @@ from droptop.errors import BadRequest, DroptopError
 from droptop.learner import Learner, unit_range
 from droptop.nets import Backbone, Features, ViT
 from droptop.nets.adapted import Adapted
+from droptop.nets.heads import Wrapped
 from droptop.nets.precision import PARTS
 from droptop.rng import generator
 
@@ -99,6 +100,7 @@ class ExportedNet(nn.Module):
 
     def __init__(self, learner: Learner) -> None:
         super().__init__()
+        learner.settle()
         self.model, self.given = float32_copy(learner.predictor), learner.given
         self.register_buffer("mean", learner.mean)
         self.register_buffer("std", learner.std)
@@ -133,6 +135,8 @@ def float32_copy(model: Backbone) -> Backbone:
         vars(model).pop(part, None)  # set by `compute_in`, for another precision or a compiled net
     for buffer in model.buffers():
         buffer.data = buffer.clone()
+    for module in model.modules():  # what a head was computed from is elsewhere: a file has the head itself
+        module._non_persistent_buffers_set.clear()
     for vit in [module for module in model.modules() if isinstance(module, ViT)]:
         vit._modules["head"] = vars(vit)["head"] = PooledHead(vit.classifier)
     return model
@@ -207,7 +211,7 @@ def write_pt2(net: ExportedNet, images: Tensor, path: Path, about: dict[str, str
 
 def write_safetensors(net: ExportedNet, images: Tensor, path: Path, about: dict[str, str]) -> Tensor:
     """Write the weights alone; return the logits of a copy of the net that has read them."""
-    inner = "net." if isinstance(net.model, Adapted) else "vit."
+    inner = "net." if isinstance(net.model, Adapted | Wrapped) else "vit."
     names = {name: name.removeprefix(inner).replace("head.layer.", "head.") for name in net.model.state_dict()}
     weights = {names[name]: value.contiguous() for name, value in net.model.state_dict().items()}
     save_file(weights, path, about | {"format": "pt"})

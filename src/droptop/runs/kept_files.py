@@ -3,22 +3,18 @@
     OUT/files/my_method.py    byte for byte the file that the run began with
 
 environment.json says where each file was, and its SHA-256. To execute a file that came with a folder is a risk: it is
-done only where the user says so, by `--trust` or `trust=True`. Commands that only look execute none.
+done only where the user says so (`trust.py`).
 """
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from droptop.errors import BadRequest
 from droptop.runs.folder import environments
 from droptop.system import user_files
 from droptop.system.files import write_changed
-from droptop.system.handed import Gone
-from droptop.system.user_files import Changed
 
 FOLDER = "files"
 
@@ -71,51 +67,3 @@ def kept(run: Path) -> list[Copy]:
         return [Copy(*words[start : start + 3]) for start in range(0, len(words), 3)]
     except (LookupError, ValueError, TypeError, AttributeError):
         return []
-
-
-@contextmanager
-def standing_in(folder: Path, trust: bool, again: str) -> Iterator[None]:
-    """Let copies stand in, inside this context, for files of the user's own that are gone or have changed, on trust.
-
-    Args:
-        folder: Folder of a run, a comparison, or one of their seeds.
-        trust: Whether the user has said that the copies may be executed.
-        again: What the user does to say so, for the message.
-
-    Raises:
-        BadRequest: A file is needed of which the folder has a copy, but the user has not said so, or the copy is not
-            the one that it began with.
-    """
-    run = folder if (folder / "config.toml").is_file() else folder.absolute().parent
-    whole = [copy for copy in lost(run) if copy.is_same(copy.place(run))] if trust else []
-    with user_files.instead({copy.path: str(copy.place(run).absolute()) for copy in whole}):
-        try:
-            yield
-        except (Gone, Changed) as error:
-            missing = [copy for copy in lost(run) if copy not in whole]
-            if not any(copy.path in str(error) for copy in missing):
-                raise
-            raise BadRequest(why_not(run, missing, again)) from None
-
-
-def lost(run: Path) -> list[Copy]:
-    """Return the copies of files that are gone, or are not what they were."""
-    return [copy for copy in kept(run) if not copy.is_same(Path(copy.path))]
-
-
-def why_not(run: Path, missing: list[Copy], again: str) -> str:
-    """Return in one line which files a folder needs, and how to say that their copies may be executed, if they may."""
-    is_gone = not any(Path(copy.path).exists() for copy in missing)
-    one = len(missing) == 1
-    files, places = (
-        ", ".join(map(str, several))
-        for several in ([Path(copy.path).name for copy in missing], [copy.place(run) for copy in missing])
-    )
-    fate = "gone" if is_gone else "not what it began with" if one else "gone or not what it began with"
-    needs = f"{run} needs {files}, which {'is' if one else 'are'} {fate}"
-    for copy in missing:
-        if not copy.is_same(copy.place(run)):
-            state = "has another SHA-256 than" if copy.place(run).is_file() else "is not there, which was"
-            return f"{needs}, and {copy.place(run)} {state} the copy of the file that it began with"
-    are, it = ("is the copy", "it") if one else ("are the copies", "them")
-    return f"{needs}; {places} {are} of what it began with: read {it}, then {again} runs {it}"

@@ -6,10 +6,12 @@
 
 A run folder can be copied to another machine. `seed-K/spec.json` has what a learner must know of its images; the
 checkpoint and config.toml have the rest. The frozen weights of a prompt learner are outside of the folder; of the
-user's own files it has copies, which are executed only on trust (`kept_files.py`).
+user's own files it has copies, which are executed only on trust (`trust.py`); that of a stream is not needed.
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,10 +25,10 @@ from droptop.runs import checkpoint
 from droptop.runs.build import build_learner
 from droptop.runs.config import Config
 from droptop.runs.folder import environments, seed_folder, whole_result
-from droptop.runs.kept_files import standing_in
 from droptop.runs.own_objects import Model, handed_over
 from droptop.runs.requests import load
 from droptop.runs.spec_file import read_spec
+from droptop.runs.trust import trusted
 from droptop.streams import find
 from droptop.system import user_files
 from droptop.types import Spec
@@ -73,7 +75,8 @@ def load_learner(
             switches for TF32 stay as they are.
         weights: A prompt learner's frozen weights, where they have moved since its run.
         model: The model that the run began with, where that was an object.
-        trust: Whether to execute the copies, in the folder, of Python files of yours that are gone or have changed.
+        trust: Whether to execute Python files that only the folder names, and its copies of those that are gone or
+            have changed; read them first.
 
     Returns:
         The learner, ready to predict or to go on learning.
@@ -82,10 +85,26 @@ def load_learner(
         BadRequest: If the folder has no such learner.
         BadCheckpoint: If none of its checkpoints is whole.
     """
-    with standing_in(Path(run), trust, "trust=True"):
+    with without_stream(Path(run), trust, "trust=True"):
         place = find_seed(Path(run), arm, seed)
         with handed_over({"model": place.config.options.model}, model=model):
             return restore(place, device, weights).learner
+
+
+@contextmanager
+def without_stream(run: Path, trust: bool, again: str) -> Iterator[None]:
+    """Let what a run needs to predict be executed inside this context, as `trusted` does: no stream, no tracker."""
+    with user_files.hidden("data"), trusted(run, trust, again, without=("data", "log")):
+        yield
+
+
+def border_of(place: SeedPlace) -> int:
+    """Return how many black pixels are around the images of a run."""
+    data = place.config.options.data
+    if not user_files.is_own(data):
+        return find(data).border
+    noted = environments(place.run)
+    return int(noted[0].get("border", 0)) if noted else 0
 
 
 def find_seed(run: Path, arm: str | None = None, seed: int | None = None) -> SeedPlace:
@@ -122,7 +141,7 @@ def restore(
     """
     config, notes = place.config, list[str]()
     header, tensors, about = newest_checkpoint(place, notes)
-    if about["config"] != config.fingerprint():
+    if user_files.is_there(config.options.data, "data") and about["config"] != config.fingerprint():
         notes.append(f"{place.run / 'config.toml'} has changed since {header} was written")
     for option, names in config.options.user_files().items():
         if option in ("data", "model"):  # known by what they give, not by their files

@@ -14,6 +14,7 @@ from droptop.runs.kept_files import kept
 from droptop.runs.kept_files import noted as files_noted
 from droptop.runs.plan import Plan
 from droptop.runs.requests import config_of, file_hash, refuse_at_work
+from droptop.runs.trust import remember_places
 from droptop.system.files import write_changed, write_json
 
 
@@ -54,6 +55,7 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
         if begun(place):
             toml = asked.toml() if isinstance(asked, Plan) else Plan("run", {"": asked}).toml()
             write_changed(place / "config.toml", toml.encode())
+    remember_places(arm.noted() for arm in moved.arms.values())
     return moved
 
 

@@ -26,6 +26,8 @@ TAKES = {
 def handed_over(began: Mapping[str, Any] | None = None, **given: Any) -> Iterator[dict[str, str]]:
     """Have what is given found by its name inside this context; give the names by option, without what is None.
 
+    Python files that it is in are the user's: they may be executed, here and from then on.
+
     Args:
         began: The options of the run that is gone on with, whose names for objects stand for these.
         given: What the user gave as `data` and as `model`.
@@ -48,6 +50,7 @@ def handed_over(began: Mapping[str, Any] | None = None, **given: Any) -> Iterato
         names[option] = name
         if handed.is_object(name) and not isinstance(value, str):
             objects[option, name] = value
+    user_files.named(*names.values())
     with handed.handing(objects):
         yield names
 

@@ -26,6 +26,7 @@ from droptop.runs.environment import environment
 from droptop.runs.folder import is_done, read_request
 from droptop.runs.kept_files import keep
 from droptop.runs.plan import Plan
+from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
@@ -69,6 +70,7 @@ def check(plan: Plan, out: Path) -> list[str]:
 def begin(plan: Plan, out: Path) -> list[str]:
     """Claim a new or empty folder by writing config.toml; return what the user should know.
 
+    Places of data that it names are the user's from then on.
     Raise BadRequest before that if the run cannot start.
     """
     notes = check(plan, out)
@@ -88,6 +90,7 @@ def begin(plan: Plan, out: Path) -> list[str]:
     except OSError as error:
         claim.unlink()
         raise BadRequest(f"{unwritable}{error.strerror}") from None
+    remember_places(arm.noted() for arm in plan.arms.values())
     return notes
 
 
@@ -227,7 +230,8 @@ def record_environment(
         arms = asked.arms.values() if isinstance(asked, Plan) else [asked]
         names = (name for arm in arms for of_option in arm.options.user_files().values() for name in of_option)
         kept = keep(run, names)
-        write_json(path, now | ({"files": kept} if kept else {}))
+        border = find(options.data).border if user_files.is_own(options.data) else 0
+        write_json(path, now | ({"files": kept} if kept else {}) | ({"border": str(border)} if border else {}))
         return
     try:
         before = json.loads(path.read_text())

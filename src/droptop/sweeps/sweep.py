@@ -23,6 +23,7 @@ from droptop.runs.folder import RunFolder, is_done, seed_folder
 from droptop.runs.on_cpu import lighter, said_of
 from droptop.runs.plan import Plan
 from droptop.runs.requests import FileHash, file_hash, load, record_environment
+from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
@@ -131,6 +132,7 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
     with held(out):
         if study_file is not None:
             write_changed(out / "study.toml", absolute_text(study_file).encode())
+        remember_places(config.noted() for config in configs)
         new = (config for config in configs if not (out / "runs" / folder_name(config)).exists())
         if note := said_of({path: values for config in new for path, values in lighter(config, given).items()}):
             notes.append(note)

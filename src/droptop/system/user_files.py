@@ -6,13 +6,15 @@
     --data my_stream.py            a function that gives streams, or a stream
     --model my_model.py:Net        a model, or what makes one
 
-`docs/add-a-method.md` and `docs/add-a-debiaser.md` show such files.
+`docs/add-a-method.md` and `docs/add-a-debiaser.md` show such files. Only those that the user has named are executed
+(`trusted_files.py`).
 """
 
 import hashlib
 import importlib.util
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,13 +26,14 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from droptop.errors import BadRequest, DroptopError
-from droptop.system import handed
+from droptop.system import handed, trusted_files
 from droptop.system.handed import Gone
+from droptop.system.trusted_files import OwnFile, own_file
 
 SUFFIX = ".py"
 INSTEAD = "DROPTOP_USER_FILES"  # in the environment, which processes of seeds inherit: files that stand for others
 T = TypeVar("T")
-_hidden: ContextVar[bool] = ContextVar("hidden", default=False)
+_hidden: ContextVar[tuple[str, ...] | None] = ContextVar("hidden", default=None)
 _importing: ContextVar[bool] = ContextVar("importing", default=False)
 
 
@@ -39,11 +42,15 @@ class Changed(BadRequest):
 
 
 class SourceLoader(SourceFileLoader):
-    """Import what a file says, and not what a cache beside it has compiled, which could be of anything."""
+    """Import the bytes that were checked, and not what a cache beside the file has compiled: that may be anything."""
+
+    def __init__(self, fullname: str, path: str, data: bytes) -> None:
+        super().__init__(fullname, path)
+        self.data = data
 
     def get_code(self, fullname: str) -> CodeType:
-        """Return the code of the file as it is now."""
-        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        """Return the code of these bytes."""
+        code: CodeType = self.source_to_code(self.data, self.path)
         return code
 
 
@@ -53,13 +60,23 @@ def is_file(name: str) -> bool:
 
 
 @contextmanager
-def hidden() -> Iterator[None]:
-    """Run nothing of the user's own inside this context: what only looks at a folder does as if it were gone."""
-    token = _hidden.set(True)
+def hidden(*options: str) -> Iterator[None]:
+    """Run nothing of the user's own inside this context: what only looks at a folder does as if it were gone.
+
+    With options named, this is so for what these name, and for what an outer context hides.
+    """
+    outer = _hidden.get()
+    token = _hidden.set(() if () in (outer, options) else (*(outer or ()), *options))
     try:
         yield
     finally:
         _hidden.reset(token)
+
+
+def is_hidden(option: str) -> bool:
+    """Return whether nothing is run here of what an option names."""
+    options = _hidden.get()
+    return options is not None and (not options or option in options)
 
 
 @contextmanager
@@ -89,7 +106,7 @@ def is_own(name: str) -> bool:
 
 def is_there(name: str, option: str) -> bool:
     """Return whether a name can be loaded: a user's file may have been moved since it was run."""
-    if _hidden.get() and is_own(name):
+    if is_hidden(option) and is_own(name):
         return False
     if handed.is_object(name):
         return handed.is_handed(option, name)
@@ -112,6 +129,19 @@ def absolute(name: str) -> str:
         return name
     path, colon, chosen = name.partition(":")
     return f"{Path(path).expanduser().absolute()}{colon}{chosen}"
+
+
+def paths_in(text: str) -> list[str]:
+    """Return the paths of the user's files in a text, whole or in parts: `a.py+b.py,c.py` or `method=a.py:Mine`."""
+    parts = dict.fromkeys([text, *re.split("[,+]", text)])
+    names = dict.fromkeys(name for part in parts for name in (part, part.partition("=")[2]) if is_file(name))
+    return list(dict.fromkeys(absolute(name).partition(":")[0] for name in names))
+
+
+def named(*texts: str | None) -> None:
+    """Vouch for the files in texts that the user has written: they may be executed, here and from then on."""
+    paths = [path for text in texts if isinstance(text, str) for path in paths_in(text)]
+    trusted_files.vouch(file for path in paths if (file := own_file(path, place(path))) is not None)
 
 
 def load(name: str, base: type[T], option: str) -> type[T]:
@@ -186,13 +216,18 @@ def sha256(*names: str) -> str | None:
 
 
 def _module(path: Path, option: str) -> ModuleType:
-    """Import the file, once per process; whatever it raises becomes a BadRequest of one line."""
+    """Import the file, once per process; whatever it raises becomes a BadRequest of one line.
+
+    Raise Untrusted if nobody has vouched for it.
+    """
     source = str(place(str(path)))
     name = f"droptop_{option}_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
-    if name in sys.modules and not _hidden.get():
+    if name in sys.modules and not is_hidden(option):
         return sys.modules[name]
     check_there(str(path), option)
-    spec = importlib.util.spec_from_file_location(name, source, loader=SourceLoader(name, source))
+    data = Path(source).read_bytes()
+    trusted_files.check(OwnFile(str(path), hashlib.sha256(data).hexdigest()), option)
+    spec = importlib.util.spec_from_file_location(name, source, loader=SourceLoader(name, source, data))
     assert spec is not None  # its name ends in .py
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -12,10 +12,11 @@ import importlib.util
 from typing import Any
 
 from droptop.errors import BadRequest, require
-from droptop.system import user_files
+from droptop.system import trusted_files, user_files
+from droptop.system.trusted_files import OwnFile
 from droptop.trackers.tracker import Tracker
 
-__all__ = ["TRACKERS", "Tracker", "check", "find", "name_of", "names"]
+__all__ = ["TRACKERS", "Tracker", "check", "files", "find", "name_of", "names"]
 
 TRACKERS = {
     "csv": "droptop.trackers.csv_file:CsvFile",
@@ -42,17 +43,27 @@ def check(log: str | None) -> None:
         find(name)
 
 
+def files(log: str | None) -> list[OwnFile]:
+    """Return the files of the modules, none of them ours, that the option `log` names; import nothing."""
+    own = [name for name in names(log) if name not in TRACKERS and not user_files.is_file(name)]
+    return [file for name in own for file in trusted_files.module_files(name.partition(":")[0])]
+
+
 def find(name: str) -> type[Tracker]:
-    """Import the class of a tracker; refuse what is not there, or no tracker."""
+    """Import the class of a tracker; refuse what is not there, no tracker, or a module nobody has vouched for."""
     if user_files.is_file(name):
         return user_files.load(name, Tracker, "log")
     module, _, path = TRACKERS.get(name, name).partition(":")
+    if name not in TRACKERS:
+        trusted_files.check_module(module, "log")
     try:
         tracker: Any = importlib.import_module(module)
         for part in path.split("."):
             tracker = getattr(tracker, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise BadRequest(f"--log {name}: {error}") from None
+    except Exception as error:  # of a module of the user's own
+        raise BadRequest(f"--log {name}: {type(error).__name__}: {error}") from None
     is_tracker = isinstance(tracker, type) and issubclass(tracker, Tracker)
     require(is_tracker, "log", f"{TAKES}, a droptop.Tracker", name)
     return tracker

@@ -132,6 +132,7 @@ class GraphedSteps(Steps):
         """Return the class that each image is taken for; `x` is as large as a pass of an evaluation."""
         if self.predict_graph is None:
             return super().predict(x)
+        self.learner.settle()
         self.predict_input.copy_(x)
         self.predict_graph.replay()
         return self.predict_output.clone()
