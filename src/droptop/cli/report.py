@@ -13,16 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.cli.arguments import names
-from droptop.cli.notes import note
 from droptop.errors import BadRequest, require
 from droptop.runs.folder import read_request
 from droptop.runs.noted import recorded_flags
 from droptop.system.files import write_atomic
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,7 @@ def report(args: list[str], console: Console) -> int:
         raise BadRequest(f"{out} cannot be written ({error.strerror}): --out names another file") from None
     for line in written.unfit:
         note(line)
-    console.print(f"report in {out}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"report in {out}", soft_wrap=True)
     if options.open:
         webbrowser.open(out.resolve().as_uri())
     return 0
@@ -94,7 +93,7 @@ def watch(folder: Path, page: Callable[[], Any], port: int, show: bool, console:
     pages.html()  # refuses a folder that cannot be shown, before anything is served
     with server(pages, port) as serving:
         address = serving.address
-        console.print(f"report at {address} (Ctrl-C ends it)", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"report at {address} (Ctrl-C ends it)", soft_wrap=True)
         with suppress(KeyboardInterrupt), TemporaryDirectory() as own:
             if show:  # by a file that only this user can read: commands, with a token in them, can be read by all
                 leads = Path(own) / "report.html"

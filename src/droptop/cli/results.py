@@ -4,18 +4,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.cli.arguments import names
-from droptop.cli.notes import note
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
 from droptop.runs.folder import read_request
 from droptop.sweeps.pairing import reference_of
 from droptop.sweeps.results import BY, also_varied, export, grouped_rows, usual_figures, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells, values_of_comparison
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,21 +62,16 @@ def results(args: list[str], console: Console) -> int:
     console.print(tables.study_table(rows, by, reference.name))
     if varied := also_varied(values, by):
         console.print(
-            f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
+            f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart", soft_wrap=True
         )
     if reference.also:
         console.print(
             f"{tables.listed(sorted(reference.also))}: each method has a value of its own here; all else is equal",
-            highlight=False,
-            markup=False,
             soft_wrap=True,
         )
     if options.export is not None:
         export(rows, options.export)
-        console.print(f"{len(rows)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{len(rows)} rows in {options.export}", soft_wrap=True)
     return 0
 
 

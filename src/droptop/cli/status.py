@@ -5,17 +5,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
-from droptop.cli.notes import note
 from droptop.runs.findings import Findings
 from droptop.runs.folder import read_request, step_count
 from droptop.runs.seed_files import SeedFiles
 from droptop.sweeps.study_folder import HELD, StudyFolder, requested_cells
 from droptop.system.locks import is_locked
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,7 @@ def study_status(folder: Path, console: Console) -> int:
             f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
             "/failed.json)"
         )
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n", soft_wrap=True)
     for line in study.lines():
         note(line)
     return 0

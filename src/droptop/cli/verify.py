@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
@@ -17,6 +16,7 @@ from droptop.runs.folder import read_request
 from droptop.runs.verify import Checked, verify_folder
 from droptop.sweeps.verify_study import verify_study
 from droptop.system.short_names import short_names
+from droptop.system.terminal import Console
 from droptop.system.user_files import hidden
 
 MOST_ROWS = 40  # of a table; runs with problems come first
@@ -55,12 +55,12 @@ def verify(args: list[str], console: Console) -> int:
     totals = {name: sum(getattr(checked, name) for checked in found) for name in names}
     if options.json:
         said = {"folder": str(folder), **totals, "recomputed": options.recompute, "problems": problems}
-        console.print(json.dumps(said), highlight=False, markup=False, soft_wrap=True)
+        console.print(json.dumps(said), soft_wrap=True)
         return int(bool(problems))
     console.print(table_of(found, folder))
     for line in problems:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(summary(totals, len(problems), options.recompute), highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
+    console.print(summary(totals, len(problems), options.recompute), soft_wrap=True)
     return int(bool(problems))
 
 

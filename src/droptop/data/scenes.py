@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from droptop.data.image_cache import ImageSet, fit, opened, read_image
+from droptop.data.image_cache import ImageSet
+from droptop.data.image_decoding import fit, opened, read_image, room_for
 from droptop.data.image_folders import ImageFolder
 from droptop.data.variants import Box, Mask, Pixels, box_of, mixed, no_fg, only_bg_b, only_bg_t, only_fg
 from droptop.errors import BadRequest, refuse
@@ -67,7 +68,7 @@ class Scenes:
     def read(self, row: int) -> tuple[Pixels, Mask]:
         """Return an image and its mask; refuse a mask of another size."""
         image = np.asarray(read_image(self.part.path(row)))
-        with opened(self.mask_path(row)) as file:
+        with opened(self.mask_path(row)) as file, room_for(file):
             mask = foreground(file)
         if mask.shape != image.shape[:2]:
             raise BadRequest(

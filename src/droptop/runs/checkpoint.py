@@ -19,6 +19,7 @@ from torch import Tensor
 from droptop.errors import BadCheckpoint
 from droptop.system.files import write_atomic
 from droptop.system.json_files import read_json
+from droptop.system.tensor_files import check_header
 
 FORMAT = 1
 KEPT = 2  # the newest and the one before it
@@ -87,6 +88,7 @@ def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != header["sha256"]:
             raise BadCheckpoint(f"{path} is damaged: its SHA-256 is not the one in its header")
+        check_header(data)
         return load(data), header["about"]
     except OSError as error:
         raise BadCheckpoint(f"{path}: {error.strerror}") from None

@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from droptop.results.checks import check_result
 from droptop.runs.folder import seed_folder
 from droptop.system.json_files import parse_json
+from droptop.system.tensor_files import check_header
 
 IMAGES = "images"
 
@@ -110,6 +111,7 @@ def _steps(folder: Path) -> Iterator[tuple[dict[str, np.ndarray], dict[str, Any]
 def read_record(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Return the tensors of a record and what is noted about them; None where it is missing or damaged."""
     try:
+        check_header(path)
         with safe_open(path, "np") as file:
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
             return tensors, parse_json(file.metadata()["about"].encode())
