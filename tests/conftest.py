@@ -19,6 +19,7 @@ import at_hand
 from studies import write_study
 from toys import OF_TWO_TASKS, SHORT, droptop, made_once
 
+pytest_plugins = ["fault_counts"]
 torch.set_num_threads(1)
 settings.register_profile("droptop", deadline=None)  # how busy the machine is says nothing about the code
 settings.load_profile("droptop")

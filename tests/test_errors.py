@@ -78,3 +78,17 @@ def test_a_step_went_wrong_by_its_loss_or_by_its_gradient():
 def test_only_a_worker_that_died_is_worth_the_same_command_again():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.DroptopError)]
     assert [kind for kind in kinds if kind.resumable] == [errors.WorkerDied, errors.DiedAtOnce]
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError(), "this machine has not the memory for it"),
+        (RuntimeError("can't allocate memory: 8 bytes\nmore"), ".* for it: can't allocate memory: 8 bytes"),
+    ],
+)
+def test_a_lack_of_memory_is_told_in_a_line(error, says):
+    with pytest.raises(errors.WorkerDied, match=f"^{says}$"), errors.telling_no_memory():
+        raise error
+    with pytest.raises(RuntimeError, match="else"), errors.telling_no_memory():
+        raise RuntimeError("something else")

@@ -100,10 +100,10 @@ def test_a_run_shows_every_figure(found, monkeypatch):
 
 
 def test_names_are_text_in_html():
-    """A class or an arm may be named like a tag; rich's markup is none of the notebook's."""
+    """A class or an arm may be named like a tag, or like markup of rich."""
     table = Table("<b>", title="a & b")
     table.add_row(Text("[red]<script>"))
     table.add_row("[bold]1.5[/bold]")
     read = Reader(html_table(table))
-    assert read.rows == [["<b>"], ["[red]<script>"], ["1.5"]]
+    assert read.rows == [["<b>"], ["[red]<script>"], ["[bold]1.5[/bold]"]]
     assert read.rest == ["a & b"]

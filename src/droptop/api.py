@@ -21,6 +21,7 @@ from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
 from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
+from droptop.runs.manifest import write_manifest
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
@@ -253,6 +254,10 @@ def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     if plan.command == "compare" and plan.options.limit is None:
         with note_write_errors(was_finished, "what a step costs", observer.note):
             record_costs(plan, out, observer)
+    with note_write_errors(was_finished, "the SHA-256 of a summary", observer.note):
+        for place in {out, *plan.folders(out)}:
+            files = [place / name for name in ("config.toml", "summary.json", "compare.json", "cost.json")]
+            write_manifest(place, [*files, *(place / "figures").glob("*.png")])
     return result
 
 

@@ -8,12 +8,18 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from droptop.escapes import visible
+
 
 class DroptopError(Exception):
-    """An error that is reported in one line instead of a traceback."""
+    """An error that is reported in one line instead of a traceback; of several arguments, each is a line."""
 
     resumable = False  # True where the same command may succeed when it is given again
     resumed = "continues"  # what `droptop resume` then does
+
+    def __str__(self) -> str:
+        """Return the message; no name in it can add a line, or steer a terminal."""
+        return "\n".join(visible(str(line)) for line in self.args)
 
 
 class BadRequest(DroptopError):
@@ -30,7 +36,7 @@ class Damaged(BadRequest):
     def __str__(self) -> str:
         """Return the first reason and how many more there are, in one line."""
         first, more = self.reasons[0], len(self.reasons) - 1
-        return f"{first}; and {more} more file{'s' if more > 1 else ''} like it"
+        return f"{visible(str(first))}; and {more} more file{'s' if more > 1 else ''} like it"
 
 
 class BadBatch(DroptopError, ValueError):
@@ -59,6 +65,25 @@ class DownloadFailed(DroptopError):
 
 class BadCheckpoint(DroptopError):
     """A checkpoint, or the state of a learner, that is damaged or belongs to something else."""
+
+
+def no_memory(error: BaseException) -> str | None:
+    """Return in a line that memory was lacking, if that is what an error of Python or torch says."""
+    text = str(error)
+    if not isinstance(error, MemoryError) and not (isinstance(error, RuntimeError) and "alloc" in text):
+        return None
+    return "this machine has not the memory for it" + (f": {text.splitlines()[0]}" if text else "")
+
+
+@contextmanager
+def telling_no_memory() -> Iterator[None]:
+    """Raise WorkerDied, which is told in a line, where memory is lacking inside this context."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if (text := no_memory(error)) is None:
+            raise
+        raise WorkerDied(text) from None
 
 
 def refuse(errors: Sequence[BadRequest]) -> None:

@@ -21,6 +21,7 @@ UNNAMED = ("options", "members")  # parts of a configuration that are no tables 
 NO_DEBIAS = "none"
 NO_CUE = "none"  # of `stream.shortcut`
 BIASED, REMOVED, RANDOM = "biased", "removed", "random"  # test sets with the cue of training, without, at random
+MOST_SEEDS = 10_000  # of a run
 # Options that do not change any result.
 WITHOUT_EFFECT = (
     "seeds",

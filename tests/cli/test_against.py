@@ -5,7 +5,8 @@ import tomllib
 
 import pytest
 
-from droptop.runs.folder import read_request, recorded_flags
+from droptop.runs.folder import read_request
+from droptop.runs.noted import recorded_flags
 
 FEW = ["--limit", "64", "--width", "4", "--memory", "40", "--seeds", "2", "--tasks", "2", "--maps", "0"]
 

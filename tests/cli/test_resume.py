@@ -14,8 +14,8 @@ from droptop.cli import main
 from droptop.errors import BadRequest
 from droptop.runs import requests as engine_run
 from droptop.runs.config import configure
-from droptop.runs.folder import environments
 from droptop.runs.loading import find_seed, restore
+from droptop.runs.noted import environments
 from droptop.runs.requests import begin, load, record_environment
 from droptop.system.locks import folder_lock as locked
 
@@ -161,6 +161,16 @@ def test_two_commands_cannot_begin_in_one_folder(tmp_path, monkeypatch):
     with pytest.raises(BadRequest, match="another command has just begun in"):
         begin(plan(configure("fashion", debias="none", width=4, limit=64, lr=0.5)), out)
     assert "lr = 0.05" in (out / "config.toml").read_text()
+
+
+def test_a_kill_at_the_very_beginning_does_not_bar_the_folder(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.toml.part").write_text('command = "ru')
+    asked = plan(configure("fashion", debias="none", width=4, limit=64))
+    begin(asked, out)
+    assert (out / "config.toml").read_text() == asked.toml()
+    assert [path.name for path in out.iterdir()] == ["config.toml"]
 
 
 def test_resume_waits_for_a_busy_folder_and_says_so(comparison, tmp_path):

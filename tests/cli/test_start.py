@@ -12,7 +12,7 @@ from droptop.cli.report import command
 from droptop.cli.run_flags import parse
 from droptop.report.page.render import config_was_changed
 from droptop.runs.flags import flags_of
-from droptop.runs.folder import recorded_flags
+from droptop.runs.noted import recorded_flags
 from droptop.runs.requests import load
 
 from toys import environment

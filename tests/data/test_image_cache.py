@@ -13,7 +13,8 @@ from PIL import Image
 from droptop import BadRequest, Samples
 from droptop.data import image_cache as cache
 from droptop.data import image_store
-from droptop.data.image_cache import ImageSet, Room, forget_reads, read_image, read_once, sharing_reads
+from droptop.data.image_cache import ImageSet, Room, forget_reads, read_once, sharing_reads
+from droptop.data.image_decoding import read_image
 from droptop.data.image_folders import read_part, read_tree
 from droptop.data.image_store import StoredImages
 from droptop.data.scenes import plain

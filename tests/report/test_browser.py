@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -12,8 +13,12 @@ import pytest
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from droptop.report.page.render import describe, write_report
+from droptop.escapes import csv_cell
+from droptop.report.page.render import describe, render, write_report
+from droptop.report.page.serve import Pages, server
 
+from hostile import PIECES
+from hostile_page import SIZE, page_of
 from pictures import EVIL
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -153,3 +158,63 @@ def test_the_numbers_can_be_downloaded(opened, comparison, tmp_path):
     links = browser.execute_script("return [...document.querySelectorAll('.csv')].map(link => link.href)")
     assert len(links) == len(page.sections) + 1
     assert all(link.startswith("blob:") for link in links)
+
+
+# -- Names that are scripts -------------------------------------------------------------------------------------------
+
+MARKS = ("</script><script>window.marked=1</script>", '"><svg onload=window.marked=1>', "javascript:window.marked=1")
+
+
+def test_a_script_in_every_name_does_not_run(browser, tmp_path):
+    many = [f"{MARKS[place % 3]}{PIECES[2 * place]}"[:80] for place in range(SIZE)]
+    many[:6] = ["=1+1", "-1+1", "@x", "\t=1", "-1", 'a,b\n"c"']
+    path = tmp_path / "report.html"
+    path.write_text(render(page_of(many)), "utf-8")
+    open_at(browser, path, 1280, "light")
+    wait_for(browser, "document.documentElement.dataset.looking")
+    assert len(browser.execute_script("return [...document.querySelectorAll('.chart svg')]")) == 2
+    for canvas in browser.find_elements("css selector", "#cards canvas")[:3]:
+        canvas.click()
+    assert browser.execute_script("return window.marked ?? null") is None
+    assert browser.execute_script("return document.querySelectorAll('script').length") == 4
+    assert browser.get_log("browser") == []  # nor was anything of our own kept from running
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    browser.find_element("class name", "csv").click()
+    file, deadline = tmp_path / "accuracy.csv", time.monotonic() + 20
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    rows = list(csv.reader(io.StringIO(file.read_text("utf-8"), newline="")))
+    assert [[*cells[:2]] for cells in rows[1:]] == [[csv_cell(name)] * 2 for name in many]
+    assert {cells[2] for cells in rows[1:]} == {"-1"}
+
+
+def test_what_the_policy_is_for(browser, tmp_path):
+    """Were a name to become an element, or text to be run: neither does anything."""
+    path = tmp_path / "report.html"
+    path.write_text(render(page_of([f"name {place}" for place in range(SIZE)])), "utf-8")
+    open_at(browser, path, 1280, "light")
+    browser.execute_script(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.marked=1>');"
+        "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.marked = 2' }));"
+        "document.body.insertAdjacentHTML('beforeend', '<base href=https://x.y><iframe src=https://x.y></iframe>');"
+    )
+    broken = "document.body.append(Object.assign(new Image(), { src: 'https://x.y/z.png' }))"
+    browser.execute_script(broken)
+    time.sleep(0.5)
+    assert browser.execute_script("return window.marked ?? null") is None
+    told = " ".join(entry["message"] for entry in browser.get_log("browser"))
+    for rule in ("script-src", "img-src", "default-src", "base-uri"):
+        assert rule in told, told
+
+
+def test_a_page_that_is_served_asks_for_newer_ones(browser, comparison):
+    pages = Pages(comparison, lambda version: render(describe(comparison, "again"), version))
+    with server(pages, 0) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        browser.get_log("browser")
+        browser.get(serving.address)
+        wait_for(browser, "document.documentElement.dataset.drawn")
+        newest = "const done = arguments[0]; fetch('version').then((answer) => answer.text()).then(done, done)"
+        assert browser.execute_async_script(newest) == pages.current()
+        assert browser.get_log("browser") == []
+        serving.shutdown()

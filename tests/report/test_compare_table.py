@@ -100,3 +100,11 @@ def test_few_seeds_are_noted_below_a_table():
     for arms in (("none", "droptop"), ("none", "droptop", "robust")):
         assert str(compare_table(comparison(arms, 4)).caption).endswith("; no verdict below 5 seeds")
         assert "verdict" not in str(compare_table(comparison(arms, 5)).caption)
+
+
+@pytest.mark.parametrize("name", ["p", "verdict", "figure", "difference", "errors", "accuracies"])
+def test_an_arm_may_have_the_name_of_a_column(name):
+    like, other = comparison(["none", name]), comparison(["none", "robust"])
+    for width in (None, 70):
+        theirs = [[*column.cells] for column in compare_table(other, width).columns]
+        assert [[*column.cells] for column in compare_table(like, width).columns] == theirs

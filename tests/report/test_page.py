@@ -20,7 +20,8 @@ from droptop.training.record_files import write_moment, write_record
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from droptop.report.page.render import describe, environment_of, in_script, render
+from droptop.escapes import in_script
+from droptop.report.page.render import describe, environment_of, render
 
 from plans import plan
 

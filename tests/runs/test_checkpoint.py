@@ -90,3 +90,22 @@ def test_a_full_disk_leaves_the_old_checkpoint(tmp_path):
         assert not list(disk.glob("*.part"))
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_a_seed_folder_that_was_removed_is_not_made_anew(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        checkpoint.write(tmp_path / "seed-0/checkpoints", checkpoint.step_name(1), TENSORS, ABOUT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_left_is_tidied(tmp_path):
+    for step in (10, 20):
+        checkpoint.write(tmp_path, checkpoint.step_name(step), TENSORS, {})
+    kept = sorted(tmp_path.iterdir())
+    for suffix in (".json", ".safetensors"):
+        old = tmp_path / f"{checkpoint.step_name(5)}{suffix}"
+        old.write_bytes(kept[0].with_suffix(suffix).read_bytes())
+    (tmp_path / "step-000000030.safetensors").touch()  # its header was never written
+    (tmp_path / "step-000000030.json.part").touch()
+    checkpoint.tidy(tmp_path)
+    assert sorted(tmp_path.iterdir()) == kept

@@ -11,7 +11,6 @@ from droptop.options import BESIDE, YOUNGER
 from droptop.runs.config import configure
 from droptop.runs.folder import (
     RunFolder,
-    environments,
     is_done,
     read_metrics,
     read_request,
@@ -20,10 +19,12 @@ from droptop.runs.folder import (
     whole_lines,
     whole_result,
 )
+from droptop.runs.noted import environments
 
 from plans import plan
 
-LINES = [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25, "task_end": True}]
+CLEAN = {"clean": {"all": {"n": [4, 4], "correct": [3, 2]}}}
+LINES = [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25, "task_end": True, "eval": CLEAN}]
 
 
 def write_request(out, command="run", **options):

@@ -174,6 +174,6 @@ def test_a_study_goes_on_in_the_folders_of_an_earlier_version(tree, tmp_path, mo
     file.write_text(text)
     (out / "study.toml").write_text(text)
     packs = []
-    sweep(None, out, lambda given, driver: packs.extend(given), observer)
+    sweep(out / "study.toml", out, lambda given, driver: packs.extend(given), observer)
     assert [(job.run.name, job.config) for pack in packs for job in pack] == [(folder_name(older), older)]
     assert [line for line in observer.said if "left out by batches" not in line] == []

@@ -1,12 +1,14 @@
 """Files that are whole or as they were, and that nobody touches without need."""
 
 import errno
+import fcntl
 import json
 import os
+import threading
 
 import pytest
 
-from droptop.system.files import write_atomic, write_changed, write_json
+from droptop.system.files import write_atomic, write_changed, write_json, write_new
 
 
 @pytest.fixture
@@ -68,3 +70,45 @@ def test_json_comes_back_and_nan_is_refused(tmp_path):
         with pytest.raises(ValueError, match="not JSON compliant"):
             write_json(path, {"loss": bad})
     assert json.loads(path.read_text()) == value
+
+
+def test_a_new_file_is_whole_and_has_one_author(tmp_path, monkeypatch):
+    path = tmp_path / "config.toml"
+    write_new(path, b"mine")
+    with pytest.raises(FileExistsError):
+        write_new(path, b"yours")
+
+    def no_links(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", no_links)
+    with pytest.raises(FileExistsError):
+        write_new(path, b"yours")
+    assert path.read_bytes() == b"mine"
+    write_new(tmp_path / "other", b"whole")
+    assert (tmp_path / "other").read_bytes() == b"whole"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "other"]
+
+
+@pytest.mark.parametrize("with_locks", [True, False])
+def test_two_writers_of_a_file_leave_what_one_of_them_wrote(tmp_path, monkeypatch, with_locks):
+    """Both begin before either ends; without a lock one would cut off, or rename, what the other is writing."""
+    path, flock = tmp_path / "summary.json", fcntl.flock
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock if with_locks else refuse)
+    beside = tmp_path / ("summary.json.part" if with_locks else f"summary.json.{os.getpid()}.part")
+    beside.write_bytes(b"of a process that was killed, and longer")
+    if with_locks:
+        writers = [threading.Thread(target=write_atomic, args=(path, bytes([n]) * 100_000)) for n in range(8)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert path.read_bytes() in [bytes([n]) * 100_000 for n in range(8)]
+    else:
+        write_atomic(path, b"new")
+        assert path.read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

@@ -1,5 +1,10 @@
 """Locks between processes: one holder, freed by its death, and asked about without waiting."""
 
+import errno
+import fcntl
+import json
+import os
+import platform
 import signal
 import subprocess
 import sys
@@ -7,7 +12,7 @@ import time
 
 import pytest
 
-from droptop.system import locks
+from droptop.system import claims, locks
 from droptop.system.locks import Held, folder_lock, is_locked, locked
 
 HOLD = """
@@ -88,3 +93,65 @@ def test_is_locked_makes_no_file(tmp_path):
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(params=[errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def without_locks(monkeypatch, request):
+    """Be on a file system that has none, as some network file systems are."""
+
+    def refuse(*_):
+        raise OSError(request.param, os.strerror(request.param))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(claims, "_tried", {})
+
+
+def test_without_locks_one_process_has_a_folder(tmp_path, without_locks):
+    folder, notes = tmp_path / "seed-0", []
+    locks.note_without_locks(tmp_path / "config.toml", notes.append)
+    assert notes == [f"{tmp_path} is on a file system without locks: work in it from one machine at a time"]
+    with folder_lock(folder):
+        assert is_locked(folder)
+        with pytest.raises(Held) as error, locked(folder / ".lock", wait=0.2, patience=0.1):
+            pass
+        assert str(error.value) == (
+            f"{folder} is being written by process {os.getpid()} on {platform.node()}; this file system has no locks: "
+            f"if that process has ended, remove {folder / '.lock.claim'}"
+        )
+    assert not is_locked(folder)
+    with folder_lock(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == [".lock"]
+
+
+def test_a_claim_is_void_once_its_process_has_ended_on_this_machine(tmp_path, without_locks):
+    path = tmp_path / ".lock"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for process, host, began, is_held in (
+        (ended.pid, platform.node(), "then", False),
+        (os.getpid(), platform.node(), "then", False),  # its number was given to another process since
+        (os.getpid(), platform.node(), claims._began(os.getpid()), True),
+        (ended.pid, "another", "then", True),  # nobody here can tell
+    ):
+        entry = {"process": process, "host": host, "began": began}
+        (tmp_path / ".lock.claim").write_text(json.dumps(entry))
+        path.touch()
+        assert is_locked(tmp_path) is is_held, entry
+        if is_held:
+            with pytest.raises(Held), locked(path, wait=0.1, patience=0.05):
+                pass
+        else:
+            with locked(path, wait=0.1):
+                assert is_locked(tmp_path)
+    (tmp_path / ".lock.claim").write_text("")  # half written
+    assert is_locked(tmp_path)
+
+
+def test_a_file_system_is_asked_once(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(claims, "_tried", {})
+    monkeypatch.setattr(claims, "_can_lock", lambda number: asked.append(number) or True)
+    assert all(claims.has_locks(tmp_path / name) for name in "aab")
+    assert len(asked) == 1
+    assert claims.has_locks(tmp_path / "nowhere/a")  # locking it will say what is wrong

@@ -1,12 +1,9 @@
 """`droptop bench`: milliseconds per step on this machine."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from droptop.cli import arguments
 from droptop.errors import require
@@ -17,6 +14,7 @@ from droptop.report import tables
 from droptop.runs.config import configure
 from droptop.runs.trust import named
 from droptop.streams.augment import Augment
+from droptop.system.terminal import Console, complain
 
 # Options that are also options of the runs that are timed.
 NET_AND_MEMORY = ("root", "width", "stem", "weights", "memory", "augment", "probe")
@@ -120,7 +118,7 @@ def bench(args: list[str], console: Console) -> int:
     def add(row: dict[str, Any]) -> None:
         """Print a row and save it: whoever stops a long measurement has what was measured."""
         rows.append(row)
-        print(tables.bench_line(row), file=sys.stderr)
+        complain(tables.bench_line(row))
         save()
 
     if options.baseline:

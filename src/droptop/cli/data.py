@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from rich.table import Column, Table
-from rich.text import Text
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments, help
@@ -20,6 +18,7 @@ from droptop.errors import BadRequest, Damaged, meant, require
 from droptop.report import file_progress as bars
 from droptop.runs.trust import named
 from droptop.streams import FAMILIES, STREAMS, Data, find, known_names
+from droptop.system.terminal import Console, folded, say
 
 OF_TABLES = (
     *("image_column", "label_column", "split_column", "train_split", "test_splits", "group_columns"),
@@ -144,7 +143,7 @@ def data(args: list[str], console: Console) -> int:
         "sheet": sheet,
     }
     if not args or args[0] in help.WORDS:
-        print(USAGE, end="")
+        say(*USAGE.splitlines())
         return 0 if args else 2
     if args[0] not in commands:
         raise BadRequest(f"unknown command data {args[0]}: there are {', '.join(commands)}{meant(args[0], commands)}")
@@ -178,17 +177,17 @@ def list_streams(args: list[str], console: Console) -> None:
     if console.is_terminal:
         table = Table(Column("stream", no_wrap=True), "data", "what it is")
         for row in rows:
-            table.add_row(*(Text(cell, overflow="fold") for cell in row))
+            table.add_row(*map(folded, row))
         console.print(table)
     else:  # a line per stream, for other programs
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
         for name, where, about in rows:
-            print(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
+            say(f"{name:{widths[0]}}  {where:{widths[1]}}  {about}")
     lines = [
         f"looked in {data_root(options.root)} (--root, else DROPTOP_DATA, else ./data)",
         *(f"{', '.join(names)}: {how}" for how, names in missing.items()),
     ]
-    console.print(*lines, sep="\n", markup=False, highlight=False, soft_wrap=not console.is_terminal)
+    console.print(*lines, sep="\n", soft_wrap=not console.is_terminal)
 
 
 def images_of(name: str) -> Data:
@@ -208,8 +207,9 @@ def check(args: list[str], console: Console) -> None:
             else:
                 summary = images.check_columns(columns, progress)
         except Damaged as error:
-            raise BadRequest(listed(options.name, error.reasons)) from None
-    console.print(f"{options.name}: in order", summary, sep="\n", markup=False, highlight=False, soft_wrap=True)
+            raise BadRequest(*listed(options.name, error.reasons)) from None
+    lines = [f"{options.name}: in order", *summary.split("\n")]
+    console.print(*lines, sep="\n", soft_wrap=True)
 
 
 def columns_of(name: str, given: dict[str, Any]) -> Columns:
@@ -224,10 +224,10 @@ def columns_of(name: str, given: dict[str, Any]) -> Columns:
     return columns
 
 
-def listed(name: str, reasons: list[str]) -> str:
+def listed(name: str, reasons: list[str]) -> list[str]:
     """Return what is wrong with a data set, a line per file."""
     shown = f", the first {MOST} of them" if len(reasons) > MOST else ""
-    return "\n  ".join([f"{name}: {len(reasons):,} files are not in order{shown}:", *reasons[:MOST]])
+    return [f"{name}: {len(reasons):,} files are not in order{shown}:", *(f"  {reason}" for reason in reasons[:MOST])]
 
 
 def download(args: list[str], console: Console) -> None:
@@ -242,7 +242,7 @@ def download(args: list[str], console: Console) -> None:
         )
     with bars.shown("bytes") as progress:
         summary = fetch(packages[options.name], options.root, progress)
-    console.print(summary, markup=False, highlight=False, soft_wrap=True)
+    console.print(summary, soft_wrap=True)
 
 
 # -- Making files of data ---------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def variants(args: list[str], console: Console) -> None:
     options = arguments.read(VariantsOptions, args, "droptop data variants", "writes images with other backgrounds")
     with bars.shown("images") as progress:
         count = write_variants(options.source, options.out, options.names.split(","), progress)
-    console.print(f"{count:,} images in {options.out}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{count:,} images in {options.out}", soft_wrap=True)
 
 
 def sheet(args: list[str], console: Console) -> None:
@@ -272,4 +272,4 @@ def sheet(args: list[str], console: Console) -> None:
         write_atomic(options.out, contact_sheet(stream))
     except OSError as error:
         raise BadRequest(f"{options.out}: {error.strerror}") from None
-    console.print(f"{options.name} is in {options.out}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{options.name} is in {options.out}", soft_wrap=True)

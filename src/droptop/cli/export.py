@@ -1,15 +1,13 @@
 """`droptop export`: a trained net as one file."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Console
-
 from droptop.cli import arguments
 from droptop.cli.predict import LoadedOptions
 from droptop.errors import require
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +39,8 @@ def export(args: list[str], console: Console) -> int:
     with options.trusted():
         place = find_seed(options.run, options.arm, options.seed)
         learner, _, notes = restore(place, weights=options.weights, precision="fp32")
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+    for text in notes:
+        note(text)
     run_options = place.config.options
     about = {
         "data": run_options.data,
@@ -56,8 +54,6 @@ def export(args: list[str], console: Console) -> int:
     size, classes = path.stat().st_size / 2**20, int(learner.seen.sum())
     console.print(
         f"{path}: {size:.1f} MiB, {classes} classes; its logits are within {difference:.1g} of the learner's",
-        highlight=False,
-        markup=False,
         soft_wrap=True,
     )
     return 0

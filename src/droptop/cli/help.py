@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from tyro.conf import Positional
 
 from droptop.options import flag_of, help_of_fields
+from droptop.system.terminal import say
 
 ALL = "--help-all"
 WORDS = ("-h", "--help", ALL)
@@ -109,7 +110,7 @@ def in_words(flag: str, default: Any) -> str:
 
 def show(program: str, about: str, sections: Mapping[str, Sequence[Option]], below: str = "") -> None:
     """Print the help of a command on a page as wide as the terminal, or 80 columns in a pipe."""
-    print(page(program, about, sections, below, min(WIDE, shutil.get_terminal_size((80, 24)).columns)))
+    say(*page(program, about, sections, below, min(WIDE, shutil.get_terminal_size((80, 24)).columns)).split("\n"))
 
 
 def page(program: str, about: str, sections: Mapping[str, Sequence[Option]], below: str, width: int) -> str:

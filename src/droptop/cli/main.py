@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
 
-from rich.console import Console
-
 from droptop import __version__
-from droptop.errors import BadRequest, DroptopError, meant
+from droptop.errors import BadRequest, DroptopError, meant, telling_no_memory
+from droptop.escapes import visible
+from droptop.system.terminal import Console, note, say
 from droptop.system.user_files import hidden
 
 USAGE = """\
@@ -43,6 +43,8 @@ usage: droptop COMMAND ...
              droptop results studies/first --by data,method,debias
   report   shows a run, comparison or study as one HTML page; --watch keeps it up to date while it goes on
              droptop report runs/first --open
+  verify   checks that the files of a run, comparison or study are what was written
+             droptop verify runs/first
   paper    runs the paper's tables and figures, and shows them beside the paper's values
              droptop paper list
   data     lists the streams and what is on this disk; downloads, checks, makes and draws data
@@ -66,6 +68,7 @@ COMMANDS = {
     "status": "status",
     "results": "results",
     "report": "report",
+    "verify": "verify",
     "paper": "paper",
     "data": "data",
     "bench": "bench",
@@ -80,31 +83,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(width=140)  # a log has no edge to wrap at
     warnings.simplefilter("once")
+    warnings.filterwarnings("ignore", "Image size .* exceeds limit")  # by Pillow; such an image is refused by name
     warnings.showwarning = Notes()
     try:
-        return serve(args, console)
-    except BadRequest as error:
-        return complain(str(error), error, 2)
+        with telling_no_memory():
+            return serve(args, console)
     except KeyboardInterrupt as error:
-        return complain("interrupted", error, 130)
+        return ended("interrupted", error, 130)
     except DroptopError as error:
-        return complain(str(error), error, 1)
+        return ended(str(error), error, 2 if isinstance(error, BadRequest) else 1)
     except BrokenPipeError:  # `droptop ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return complain(f"{place}{error.strerror or error}", error, 1)
+        return ended(visible(f"{place}{error.strerror or error}"), error, 1)
 
 
 def serve(args: list[str], console: Console) -> int:
     """Call the command that the first word names; return the exit code."""
     if not args or args[0] in ("-h", "--help", "--help-all"):
-        print(USAGE, end="")
+        say(*USAGE.splitlines())
         return 0 if args else 2
     name, *rest = args
     if name == "--version":
-        print(f"droptop {__version__}")
+        say(f"droptop {__version__}")
         return 0
     if name not in COMMANDS:
         raise BadRequest(f"unknown command {name}: there are {', '.join(COMMANDS)}{meant(name, COMMANDS)}")
@@ -122,10 +125,11 @@ class Notes:
     def __call__(self, message: Warning | str, *_: object, **__: object) -> None:
         if str(message) not in self.shown:
             self.shown.add(str(message))
-            print(f"note: {message}", file=sys.stderr)
+            note(str(message))
 
 
-def complain(text: str, error: BaseException, code: int) -> int:
-    """Print in one line what is wrong, with the notes that were added to the error; return the exit code."""
-    print("; ".join([f"droptop: {text}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+def ended(text: str, error: BaseException, code: int) -> int:
+    """Print what is wrong, as a rule in one line, with the notes that were added to the error; return the exit code."""
+    *lines, last = f"droptop: {text}".split("\n")
+    say(*lines, "; ".join([last, *getattr(error, "__notes__", [])]), file=sys.stderr)
     return code

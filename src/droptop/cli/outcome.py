@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from droptop.cli.report import command
 from droptop.errors import typed
 from droptop.report import sentences, tables
@@ -14,6 +12,7 @@ from droptop.report.groups import group_lines
 from droptop.report.next_steps import Facts, next_steps
 from droptop.results.diagnosis import diagnose
 from droptop.runs.folder import fewest_steps, read_costs, read_request
+from droptop.system.terminal import Console
 
 
 def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:
@@ -37,13 +36,13 @@ def print_outcome(result: dict[str, Any], out: Path, console: Console) -> None:
         print_lines(["what to try next"], console)
         for step in steps:
             print_lines([f"  {step.why}:"], console)
-            console.print(f"    {step.command}", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"    {step.command}", soft_wrap=True)
     pictures = f", pictures in {out / 'figures'}" if (out / "figures").is_dir() else ""
     said = f"results in {out}{pictures}; {typed('report', out)} makes one page of them"
-    console.print(said, highlight=False, markup=False, soft_wrap=True)
+    console.print(said, soft_wrap=True)
 
 
 def print_lines(lines: list[str], console: Console) -> None:
     """Print sentences, wrapped between words where there is an edge to wrap at."""
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        console.print(line, soft_wrap=not console.is_terminal)

@@ -1,13 +1,10 @@
 """`droptop paper list | NAME`: the tables and figures of the paper, run and shown beside the paper's values."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Column, Table
-from rich.text import Text
 
 from droptop.cli import arguments, help
 from droptop.cli.data import ListOptions
@@ -17,6 +14,7 @@ from droptop.nets import Precision
 from droptop.runs.trust import named
 from droptop.streams import find as find_stream
 from droptop.sweeps.trust import trusted_cells
+from droptop.system.terminal import Console, complain, folded, note, say
 from droptop.system.user_files import hidden
 
 if TYPE_CHECKING:
@@ -96,7 +94,7 @@ class PaperOptions(EngineOptions):
 def paper(args: list[str], console: Console) -> int:
     """List the recipes, or run what is missing of one and write its tables and figures; return the exit code."""
     if not args or args[0] in help.WORDS:
-        print(USAGE, end="")
+        say(*USAGE.splitlines())
         return 0 if args else 2
     if args[0] == "list":
         return show_list(
@@ -127,7 +125,7 @@ def made(recipe: "Recipe", given: dict[str, Any], options: PaperOptions, console
 
     call, interrupted = runner.call_for(recipe, options.out, given, options.run), False
     for why in call.left_out:
-        print(f"note: left out: {why}", file=sys.stderr)
+        note(f"left out: {why}")
     try:
         with CellProgress(console) as observer:
             results = runner.run_missing(call, options.start(), observer) if options.run else runner.collect(call)
@@ -145,20 +143,14 @@ def made(recipe: "Recipe", given: dict[str, Any], options: PaperOptions, console
             wide.print(table)
         if call.scope.quick:
             console.print(
-                "a quick look: small nets and a few steps, whose figures say nothing about the paper's",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
+                "a quick look: small nets and a few steps, whose figures say nothing about the paper's", soft_wrap=True
             )
-        console.print(f"written: {', '.join(map(str, files))}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"written: {', '.join(map(str, files))}", soft_wrap=True)
     if interrupted:
-        print(f"droptop: interrupted; {typed('paper', recipe.name, '--out', options.out)} continues", file=sys.stderr)
+        complain(f"droptop: interrupted; {typed('paper', recipe.name, '--out', options.out)} continues")
         return 130
     if results.missing and options.run:
-        print(
-            f"droptop: {results.missing} cells failed or are not done; {typed('status', options.out)} says why",
-            file=sys.stderr,
-        )
+        complain(f"droptop: {results.missing} cells failed or are not done; {typed('status', options.out)} says why")
         return 1
     return 0
 
@@ -175,16 +167,14 @@ def show_list(options: ListOptions, console: Console) -> int:
     if console.is_terminal:
         table = Table(Column("recipe", no_wrap=True), "in the paper", "what it shows", "needs", "takes, 5 seeds")
         for row in rows:
-            table.add_row(*(Text(cell, overflow="fold") for cell in row))
+            table.add_row(*map(folded, row))
         console.print(table)
     else:  # a line per recipe, for other programs
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row in rows:
-            print("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
+            say("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0))).rstrip())
     console.print(
         "every recipe also takes --quick: a look at what it shows, in about a minute on a CPU, without data or weights",
-        markup=False,
-        highlight=False,
         soft_wrap=True,
     )
     return 0

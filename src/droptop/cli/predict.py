@@ -1,21 +1,19 @@
 """`droptop predict`: the classes that a loaded learner predicts for image files."""
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require
+from droptop.escapes import in_json
 from droptop.system.short_names import short_name
+from droptop.system.terminal import Console, complain, folded, note, say
 
 if TYPE_CHECKING:
     from droptop.runs.loading import LoadedLearner
@@ -77,7 +75,7 @@ class Answer(NamedTuple):
         """Return the answer as a line of JSON."""
         name, confidence = self.classes[0]
         top = [{"class": each, "confidence": round(share, 6)} for each, share in self.classes]
-        return json.dumps({"file": str(self.file), "class": name, "confidence": round(confidence, 6), "top": top})
+        return in_json({"file": str(self.file), "class": name, "confidence": round(confidence, 6), "top": top})
 
 
 def predict(args: list[str], console: Console) -> int:
@@ -98,21 +96,21 @@ def predicted(options: PredictOptions, console: Console) -> int:
     files, place = find_images(options.images), find_seed(options.run, options.arm, options.seed)
     allow_tf32(options.device, place.config.options.precision)
     loaded = restore(place, options.device, options.weights)
-    for note in loaded.notes:
-        print(f"note: {note}", file=sys.stderr)
+    for text in loaded.notes:
+        note(text)
     failed, answers = 0, list[Answer]()
     for answer in predictions(loaded, files, options):
         if isinstance(answer, str):
             failed += 1
-            print(f"droptop: {answer}", file=sys.stderr)
+            complain(f"droptop: {answer}")
         elif options.json:
-            print(answer.line(), flush=True)
+            say(answer.line())
         else:
             answers.append(answer)
     if answers:
         show(answers, loaded, console)
     if options.maps is not None and failed < len(files) and not options.json:
-        print(f"note: where it looks is shown in {options.maps}", file=sys.stderr)
+        note(f"where it looks is shown in {options.maps}")
     return 0 if not failed else 1 if failed < len(files) else 2
 
 
@@ -151,12 +149,10 @@ def show(answers: list[Answer], loaded: "LoadedLearner", console: Console) -> No
         f"{short_name(config.options.data)}, seed {seed}: "
         f"{int(learner.seen.sum())} classes"
     )
-    table = Table(
-        "file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []), title=Text(title)
-    )
+    table = Table("file", "class", "confidence", *(["next best"] if len(answers[0].classes) > 1 else []), title=title)
     for file, ((name, confidence), *others) in answers:
         after = [", ".join(f"{other} {percent(share)}" for other, share in others)] if others else []
-        table.add_row(Text(str(file), overflow="fold"), Text(name), percent(confidence), *map(Text, after))
+        table.add_row(folded(str(file)), name, percent(confidence), *after)
     console.print(table)
 
 

@@ -13,14 +13,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require
-from droptop.runs.folder import read_request, recorded_flags
+from droptop.runs.folder import read_request
+from droptop.runs.noted import recorded_flags
 from droptop.sweeps.tuning.findings import is_tuning, read_findings
+from droptop.system.files import write_atomic
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +75,13 @@ def report(args: list[str], console: Console) -> int:
         page = partial(render.describe, folder, again, by, options.against)
         return watch(folder, page, options.port or 0, options.open, console)
     try:
-        render.write_report(folder, out, again, by, options.against)
+        written = render.describe(folder, again, by, options.against)
+        write_atomic(out, render.render(written).encode())
     except PermissionError as error:
         raise BadRequest(f"{out} cannot be written ({error.strerror}): --out names another file") from None
-    console.print(f"report in {out}", highlight=False, markup=False, soft_wrap=True)
+    for line in written.unfit:
+        note(line)
+    console.print(f"report in {out}", soft_wrap=True)
     if options.open:
         webbrowser.open(out.resolve().as_uri())
     return 0
@@ -91,7 +96,7 @@ def watch(folder: Path, page: Callable[[], Any], port: int, show: bool, console:
     pages.html()  # refuses a folder that cannot be shown, before anything is served
     with server(pages, port) as serving:
         address = serving.address
-        console.print(f"report at {address} (Ctrl-C ends it)", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"report at {address} (Ctrl-C ends it)", soft_wrap=True)
         with suppress(KeyboardInterrupt), TemporaryDirectory() as own:
             if show:  # by a file that only this user can read: commands, with a token in them, can be read by all
                 leads = Path(own) / "report.html"

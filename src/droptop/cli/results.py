@@ -1,11 +1,9 @@
 """`droptop results`: the results of a study or comparison, grouped by any options. Loads no torch."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
@@ -16,6 +14,7 @@ from droptop.runs.folder import read_request
 from droptop.sweeps.pairing import reference_of
 from droptop.sweeps.results import BY, also_varied, export, grouped_rows, usual_figures, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells, values_of_comparison
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,28 +62,25 @@ def results(args: list[str], console: Console) -> int:
     console.print(tables.study_table(rows, by, reference.name))
     if varied := also_varied(values, by):
         console.print(
-            f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
+            f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart", soft_wrap=True
         )
     if reference.also:
         console.print(
             f"{tables.listed(sorted(reference.also))}: each method has a value of its own here; all else is equal",
-            highlight=False,
-            markup=False,
             soft_wrap=True,
         )
     if options.export is not None:
         export(rows, options.export)
-        console.print(f"{len(rows)} rows in {options.export}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{len(rows)} rows in {options.export}", soft_wrap=True)
     return 0
 
 
 def values_of_study(folder: Path) -> list[dict[str, Any]]:
     """Return every figure of every cell that the study asks for and that is done."""
     cells = set(requested_cells(folder))
-    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    study = StudyFolder(folder, note)
+    for line in study.lines():
+        note(line)
     return [value for value in study.values() if (value["run"], value["seed"]) in cells]
 
 
@@ -93,4 +89,7 @@ def values_of_arms(folder: Path) -> list[dict[str, Any]]:
     if not (folder / "config.toml").is_file() or read_request(folder).command != "compare":
         shown = f"; {typed('report', folder)} shows a run" if (folder / "config.toml").is_file() else ""
         raise BadRequest(f"{folder} is neither a study nor a comparison{shown}")
-    return values_of_comparison(folder)
+    values, findings = values_of_comparison(folder)
+    for line in findings.lines():
+        note(line)
+    return values

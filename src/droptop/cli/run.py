@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from droptop import api
@@ -20,6 +19,7 @@ from droptop.runs.moved import saying_where, with_data
 from droptop.runs.requests import finished, load, with_seeds
 from droptop.runs.trust import named, trusted
 from droptop.sweeps.tuning.arms import is_tuning
+from droptop.system.terminal import Console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,6 @@ def execute(train: Callable[..., dict[str, Any]], out: Path, console: Console, h
     """Train what is missing in a folder; print the heading and the results; return the exit code."""
     with bars.decoding(), progress.listener(console) as listener:
         result = train(observer=listener)
-    console.print(heading, highlight=False, markup=False, soft_wrap=True)
+    console.print(heading, soft_wrap=True)
     print_outcome(result, out, console)
     return 0

@@ -1,21 +1,22 @@
 """`droptop status`: how far a study, a run or a comparison is. Loads neither torch nor a learner."""
 
-import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
 from droptop.cli import arguments
 from droptop.report.tuning import answer
-from droptop.runs.folder import CONFIG, TUNE, TUNING, RunFolder, read_request, seed_folder, step_count, whole_result
+from droptop.runs.findings import Findings
+from droptop.runs.folder import CONFIG, TUNE, TUNING, read_request, step_count
+from droptop.runs.seed_files import SeedFiles
 from droptop.sweeps.study_folder import HELD, StudyFolder, requested_cells
 from droptop.sweeps.tuning.findings import FOUND, is_tuning, read_findings
 from droptop.system.locks import is_locked
+from droptop.system.terminal import Console, note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +33,19 @@ def status(args: list[str], console: Console) -> int:
         return study_status(folder, console)
     if tunings := tunings_of(folder):
         for place in tunings:
-            console.print(tuning_line(place), highlight=False, markup=False, soft_wrap=True)
+            console.print(tuning_line(place), soft_wrap=True)
         return 0
-    request = read_request(folder)
+    request, findings = read_request(folder), Findings(folder)
     table = Table("run", "seed", "state", "step", title=str(folder))
     for run in request.arms:
         for seed in run.seeds:
-            table.add_row(run.name, str(seed), state_of(run, seed), str(step_count(run.path, seed) or "-"))
+            files = SeedFiles(run, seed)
+            steps = step_count(run.path, seed) if files.fits(files.folder / "metrics.jsonl") else 0
+            table.add_row(run.name, str(seed), state_of(files), str(steps or "-"))
+            findings.add(files)
     console.print(table)
+    for line in findings.lines():
+        note(line)
     return 0
 
 
@@ -61,19 +67,20 @@ def tuning_line(folder: Path) -> str:
     return f"{folder}: {answer(found)[0].rstrip('.')}{'' if 'chosen' in found else held}"
 
 
-def state_of(run: RunFolder, seed: int) -> str:
-    """Return the state of a seed in one word: done, running, stopped or waiting."""
-    place = seed_folder(run.path, seed)
-    if whole_result(run.path, seed):
+def state_of(files: SeedFiles) -> str:
+    """Return the state of a seed in one word: done, running, damaged, stopped or waiting."""
+    if files.result is not None:
         return "done"
-    if is_locked(place):
+    if is_locked(files.folder):
         return "running"
-    return "stopped" if (place / "metrics.jsonl").exists() else "waiting"
+    if files.unfit:
+        return "damaged"
+    return "stopped" if (files.folder / "metrics.jsonl").exists() else "waiting"
 
 
 def study_status(folder: Path, console: Console) -> int:
     """Print how many cells of a study are done, and why others failed; return the exit code."""
-    study = StudyFolder(folder, note=lambda text: print(f"note: {text}", file=sys.stderr))
+    study = StudyFolder(folder, note)
     cells = requested_cells(folder)
     running = set(study.running()) & set(cells)
     counts, held, pace = study.counts(set(cells) - running), is_locked(folder, HELD), study.pace()
@@ -95,5 +102,7 @@ def study_status(folder: Path, console: Console) -> int:
             f"failed: {names.get(cell.run, cell.run)}, seed {cell.seed}: {why} (runs/{cell.run}/seed-{cell.seed}"
             "/failed.json)"
         )
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n", soft_wrap=True)
+    for line in study.lines():
+        note(line)
     return 0

@@ -3,8 +3,6 @@
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-
 from droptop.cli import help, run_flags
 from droptop.cli.stress_study import check_cues, grown, study_text
 from droptop.cli.sweep import exit_code, run_cells
@@ -18,6 +16,7 @@ from droptop.sweeps.local import local
 from droptop.sweeps.study_folder import StudyFolder, recorded_cells, requested_cells
 from droptop.sweeps.trust import trusted_study
 from droptop.system.short_names import short_name
+from droptop.system.terminal import Console, note
 from droptop.system.user_files import hidden
 
 ABOUT = "paints cues on a stream, and says what each costs a learner and what debiasing gives back"
@@ -47,7 +46,7 @@ def stress(args: list[str], console: Console) -> int:
     if begun:
         check_cues(out)
     if begun and not added and (done := cells_if_done(out)):
-        console.print(f"{done} of {done} cells are done", highlight=False)
+        console.print(f"{done} of {done} cells are done")
         with hidden():
             show(out, console)
         return 0
@@ -80,7 +79,10 @@ def cells_if_done(out: Path) -> int:
 def show(out: Path, console: Console) -> None:
     """Print the table and the answer of a study of cues, and draw its heat map."""
     cells = set(requested_cells(out))
-    values = [value for value in StudyFolder(out).values() if (value["run"], value["seed"]) in cells]
+    study = StudyFolder(out, note)
+    for line in study.lines():
+        note(line)
+    values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
     rows = stressed(values)
     if not rows:
         raise BadRequest(f"{out} has no cell with a cue that is done")
@@ -91,16 +93,13 @@ def show(out: Path, console: Console) -> None:
 
     for table in stress_tables(rows, console.width):
         console.print(table)
-    console.print(" ".join(answer(rows)), highlight=False, markup=False)
+    console.print(" ".join(answer(rows)))
     if further := sorted({value["test"] for value in values} - {BIASED, REMOVED, RANDOM}):
         told = f"also measured, without painted cues: {', '.join(further)}; {typed('results', out)} shows them"
-        console.print(told, highlight=False, markup=False, soft_wrap=True)
+        console.print(told, soft_wrap=True)
     title = f"{short_name(rows[0].method)} on {short_name(rows[0].data)}"
     with plt.rc_context(STYLE):
         save(heat_map(rows, title), out, "stress")
     console.print(
-        f"heat map in {out / 'figures/stress.png'}; {typed('report', out)} makes one page of it all",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"heat map in {out / 'figures/stress.png'}; {typed('report', out)} makes one page of it all", soft_wrap=True
     )

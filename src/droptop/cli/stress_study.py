@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from droptop.cli import run_flags
 from droptop.data.image_cache import sharing_reads
 from droptop.errors import BadRequest, meant, typed
@@ -23,6 +21,7 @@ from droptop.streams.cues import CUES
 from droptop.sweeps.grid import Grid, absolute_text, cells_of, names_in, read_study, tables_of
 from droptop.sweeps.study_folder import requested_cells
 from droptop.system.short_names import short_name
+from droptop.system.terminal import Console
 from droptop.system.toml_files import toml_line
 
 USUAL = ("--seeds", "5", "--limit", "1000", "--maps", "0")  # before what the user sets, which wins
@@ -50,7 +49,7 @@ def study_text(args: list[str], console: Console, usual: Sequence[str] = USUAL) 
         with sharing_reads():
             taken = cues_taken(next(iter(plan.arms.values())), cues, console)
     if plan.note:
-        console.print(f"note: {plan.note}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"note: {plan.note}", soft_wrap=True)
     return as_toml(plan, taken)
 
 
@@ -92,7 +91,7 @@ def cues_taken(config: Config, named: list[str], console: Console) -> list[str]:
     if refused and (named or not taken):
         raise next(iter(refused.values()))
     for cue, reason in refused.items():
-        console.print(f"note: without {cue}: {flag_named(reason)}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"note: without {cue}: {flag_named(reason)}", soft_wrap=True)
     return taken
 
 

@@ -1,12 +1,10 @@
 """`droptop sweep`: runs what is missing of a study."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from tyro.conf import Positional, arg
 
@@ -17,6 +15,7 @@ from droptop.sweeps.local import local
 from droptop.sweeps.sweep import Engine
 from droptop.sweeps.sweep import sweep as run_sweep
 from droptop.sweeps.trust import trusted_study
+from droptop.system.terminal import Console, TextColumn, complain, say
 from droptop.training.observer import Job, Observer, SeedProgress
 from droptop.training.workers import Failure
 
@@ -78,8 +77,6 @@ def sweep(args: list[str], console: Console) -> int:
     console.print(
         f"{counts['done']} cells done, {counts['failed']} failed; {typed('results', options.out)} shows what "
         "they found",
-        highlight=False,
-        markup=False,
         soft_wrap=True,
     )
     return exit_code(counts, options.out)
@@ -103,10 +100,9 @@ def exit_code(counts: dict[str, int], out: Path) -> int:
     """Return 0 if all cells are done; else say that some are not, and return 1."""
     if not counts["failed"] and not counts["waiting"]:
         return 0
-    print(
+    complain(
         f"droptop: {counts['failed']} cells failed and {counts['waiting']} are not done; "
-        f"{typed('status', out)} says why",
-        file=sys.stderr,
+        f"{typed('status', out)} says why"
     )
     return 1
 
@@ -142,12 +138,12 @@ class CellProgress(Observer):
         self.total, self.finished, self.failures, self.time_left = total, done, 0, TimeLeft(total - done)
         self.bars.update(self.bar, total=total, completed=done)
         if not self.live:
-            print(f"{done} of {total} cells are done", flush=True)
+            say(f"{done} of {total} cells are done")
 
     def progress(self, job: Job, progress: SeedProgress) -> None:
         """Say once how much time is left."""
         if text := self.time_left.update(job, progress):
-            self.bars.console.print(text, markup=False, highlight=False)
+            self.bars.console.print(text)
 
     def done(self, job: Job) -> None:
         self.finished += 1
@@ -161,7 +157,7 @@ class CellProgress(Observer):
         """Show that a cell is done or has failed."""
         self.bars.update(self.bar, completed=self.finished, description=f"{self.failures} failed" * bool(self.failures))
         if not self.live:
-            print(f"{self.finished}/{self.total}  {job.run.name} seed {job.seed}: {status}", flush=True)
+            say(f"{self.finished}/{self.total}  {job.run.name} seed {job.seed}: {status}")
 
     def note(self, text: str) -> None:
-        self.bars.console.print(f"note: {text}", markup=False, highlight=False)
+        self.bars.console.print(f"note: {text}")

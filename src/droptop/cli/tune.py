@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.console import Console
 from tyro.conf import arg
 
 from droptop.cli import arguments, help, run_flags
@@ -19,6 +18,7 @@ from droptop.sweeps.tuning.request import BEST, HOLD_OUT, SEED, By, Search, Tune
 from droptop.sweeps.tuning.space import said_of
 from droptop.sweeps.tuning.trial_run import TrialRun, number_of
 from droptop.sweeps.tuning.tuner import tune as run_tuning
+from droptop.system.terminal import Console
 from droptop.training.observer import Job
 
 ABOUT = "finds options for a method on training images that are held out, and confirms them on fresh seeds"
@@ -79,10 +79,10 @@ def tune(args: list[str], console: Console) -> int:
         raise
     console.print(confirmed_table(found))
     for line in answer(found):
-        console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        console.print(line, soft_wrap=not console.is_terminal)
     page = write_page(options.out)
     again = typed("run", "--config", options.out / BEST, "--out", "FOLDER")
-    console.print(f"{again} runs the choice; {page}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{again} runs the choice; {page}", soft_wrap=True)
     return 0
 
 

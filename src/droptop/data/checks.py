@@ -3,20 +3,23 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from droptop.data.image_cache import in_parallel, read_image
+from droptop.data.image_cache import in_parallel
+from droptop.data.image_decoding import read_image
 from droptop.data.image_folders import ImageFolder
 from droptop.data.root import FileProgress
 from droptop.data.scenes import Scenes
 from droptop.errors import BadRequest, all_refusals, refuse
+from droptop.escapes import visible
 
 R = TypeVar("R")
+AT_LEAST = 1024  # pixels per side at which a larger JPEG may be decoded: all of it is read nevertheless
 
 
 def check_images(part: ImageFolder, what: str, progress: FileProgress) -> str:
     """Decode all images and return a line with their number; refuse them with every file that does not decode."""
-    check_rows(lambda row: read_image(part.path(row)).size, range(len(part)), what, progress)
+    check_rows(lambda row: read_image(part.path(row), AT_LEAST).size, range(len(part)), what, progress)
     counts = ", ".join(f"{name} {len(rows)}" for name, rows in zip(part.classes, part.rows_of))
-    return f"{what}: {len(part)} images decode ({counts})"
+    return visible(f"{what}: {len(part)} images decode ({counts})")
 
 
 def check_scenes(scenes: Scenes, what: str, progress: FileProgress) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from droptop.errors import BadRequest, meant
+from droptop.escapes import visible
 
 PATHS = ("path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "img_path", "img")
 LABELS = ("label", "class", "target", "y", "labels", "category", "species")
@@ -119,11 +120,8 @@ def splits_of(names: Sequence[str], train: str | None, tests: str | None, place:
     }
     found = ({} if first is None else {"test": first}) | further
     if unused := [name for name in names if name not in (training, *found.values())]:
-        warnings.warn(
-            f"{place}: split{'s' if len(unused) > 1 else ''} {', '.join(unused)} left out; --test-splits names those "
-            "to test on",
-            stacklevel=2,
-        )
+        named = f"split{'s' if len(unused) > 1 else ''} {', '.join(unused)}"
+        warnings.warn(visible(f"{place}: {named} left out; --test-splits names those to test on"), stacklevel=2)
     return Splits(training, found)
 
 

@@ -17,7 +17,8 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import ConcatDataset, Subset
 
-from droptop.data.image_cache import Room, as_seen, fit, load_images
+from droptop.data.image_cache import Room, load_images
+from droptop.data.image_decoding import as_seen, fit
 from droptop.data.image_folders import ImageFolder
 from droptop.data.scenes import plain
 from droptop.errors import BadRequest

@@ -17,6 +17,7 @@ import torch
 from droptop.data.csv_tables import Table, read_table
 from droptop.data.image_folders import ImageFolder
 from droptop.errors import BadRequest
+from droptop.escapes import visible
 from droptop.groups import Groups, coded
 
 FILE = "groups.csv"
@@ -64,9 +65,8 @@ def note_unseen(column: str, seen: set[str], tested: set[str], place: str) -> No
     """Warn of the groups of a column that test images are in and training images are not, if there are any."""
     if unseen := sorted(tested - seen):
         named = ", ".join(unseen[:SHOWN]) + (", ..." if len(unseen) > SHOWN else "")
-        warnings.warn(
-            f"{place}: no training image is in {len(unseen)} of the groups by {column}: {named}", stacklevel=2
-        )
+        where = f"{place}: no training image is in {len(unseen)} of the groups by {column}: {named}"
+        warnings.warn(visible(where), stacklevel=2)
 
 
 def read_groups(place: Path) -> GroupTable | None:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from droptop.data.parquet_files import check_folder
 from droptop.errors import BadRequest, DownloadFailed
 
 REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+")
@@ -108,6 +109,7 @@ def in_folder(place: str, config: str | None) -> dict[str, Any]:
         if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
             saved = datasets.load_from_disk(place)
             return dict(saved) if isinstance(saved, datasets.DatasetDict) else {"train": saved}
+        check_folder(folder)
         return dict(datasets.load_dataset(place, config))
     except Exception as error:  # of many types, by format
         raise BadRequest(f"hf:{place} cannot be opened: {one_line(error)}") from None

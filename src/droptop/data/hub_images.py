@@ -15,14 +15,16 @@ from PIL import Image
 from torch import Tensor
 
 from droptop.data import columns
-from droptop.data.checks import check_rows
+from droptop.data.checks import AT_LEAST, check_rows
 from droptop.data.columns import Columns
 from droptop.data.group_table import note_unseen
 from droptop.data.hub import imported, in_cache, open_data, quiet
-from droptop.data.image_cache import ImageSet, as_seen, opened, read_image, silent
+from droptop.data.image_cache import ImageSet, silent
+from droptop.data.image_decoding import as_seen, opened, read_image
 from droptop.data.image_folders import fifth
 from droptop.data.root import FileProgress, Missing
 from droptop.errors import BadRequest, all_refusals
+from droptop.escapes import visible
 from droptop.groups import Groups, coded
 
 
@@ -89,7 +91,7 @@ class HubPart:
 
     def size(self, row: int) -> tuple[int, int]:
         """Return the width and height of an image by its row in the split; refuse one that does not decode."""
-        return self.image(row).size
+        return self.image(row, AT_LEAST).size
 
 
 class HubImages(NamedTuple):
@@ -272,7 +274,7 @@ def check(name: str, progress: FileProgress = silent, wanted: Columns = Columns(
                 check_rows(part.size, part.rows, what, progress)
                 counts = part.y.bincount(minlength=len(part.classes)).tolist()
                 listed = ", ".join(f"{name} {count}" for name, count in zip(part.classes, counts))
-                lines.append(f"{what}: {len(part.rows)} images decode ({listed})")
+                lines.append(visible(f"{what}: {len(part.rows)} images decode ({listed})"))
     return "\n".join(lines)
 
 

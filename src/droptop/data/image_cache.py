@@ -13,13 +13,11 @@ Images are decoded by threads, since Pillow's decoders release the interpreter's
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -27,10 +25,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 import PIL
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
 from droptop.data import image_store
+from droptop.data.image_decoding import fit
 from droptop.data.image_store import BadCache, Pixels, StoredImages
 from droptop.data.root import FileProgress
 from droptop.errors import BadRequest
@@ -43,7 +42,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 THREADS = min(32, 2 * (os.cpu_count() or 1))
 BLOCK = 128  # images between two reports
-ADDRESS = re.compile(r" <_io.BytesIO[^>]*>")  # in Pillow's messages
 
 
 def silent(done: int, total: int, what: str) -> None:
@@ -202,44 +200,3 @@ def in_parallel(work: Callable[[T], R], jobs: Sequence[T], report: FileProgress,
         for start in range(0, len(jobs), BLOCK):
             yield list(pool.map(work, jobs[start : start + BLOCK]))
             report(min(start + BLOCK, len(jobs)), len(jobs), what)
-
-
-# -- One image --------------------------------------------------------------------------------------------------------
-
-
-def fit(image: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """Return an image at another size: scaled until it covers that size, then cropped to its centre."""
-    return image if image.size == size else ImageOps.fit(image, size, Image.Resampling.BILINEAR)
-
-
-def read_image(path: Path, at_least: int | None = None) -> Image.Image:
-    """Return an image as a person sees it: turned as its camera noted, RGB, black where it is transparent.
-
-    With `at_least`, a large JPEG may be decoded at a smaller size, no side shorter than so many pixels.
-    """
-    with opened(path) as image:
-        return as_seen(image, at_least)
-
-
-def as_seen(image: Image.Image, at_least: int | None = None) -> Image.Image:
-    """Return an image that Pillow has opened as a person sees it, as `read_image` does."""
-    if at_least is not None:
-        image.draft(None, (2 * at_least, 2 * at_least))
-    turned = ImageOps.exif_transpose(image)
-    if turned.mode.startswith("I"):  # 16 bits of grey, which `convert` would clip
-        turned = Image.fromarray((np.asarray(turned) >> 8).clip(0, 255).astype(np.uint8))
-    if "A" in turned.mode or "transparency" in turned.info:
-        clear = turned.convert("RGBA")
-        turned = Image.alpha_composite(Image.new("RGBA", clear.size, "black"), clear)
-    return turned.convert("RGB")
-
-
-@contextmanager
-def opened(file: Path | BytesIO, name: str | None = None) -> Iterator[Image.Image]:
-    """Open an image file; any error that it causes inside becomes a BadRequest with its name, by default its path."""
-    try:
-        with Image.open(file) as image:
-            yield image
-    except Exception as error:  # Pillow's decoders raise errors of many types
-        reason = getattr(error, "strerror", None) or ADDRESS.sub("", str(error)).replace(f" '{file}'", "")
-        raise BadRequest(f"{name or file} does not decode: {' '.join(reason.split())}") from None

@@ -14,7 +14,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from droptop.data.image_cache import fit, in_parallel, read_image, silent
+from droptop.data.image_cache import in_parallel, silent
+from droptop.data.image_decoding import fit, read_image
 from droptop.data.left_out import ENDINGS
 from droptop.errors import BadRequest
 

@@ -6,8 +6,9 @@
     FOLDER/masks/...            optional: the same relative paths as .png, any value but 0 is foreground
 
 Classes are the names of the folders, sorted. What is not taken is said in a warning per reason (`left_out.py`): hidden
-files, images of other kinds, images outside of the folders of classes or below them, links that lead nowhere. Anything
-else that is odd is refused with the name of the file or folder.
+files, images of other kinds, images outside of the folders of classes or below them, links that lead nowhere. Links are
+followed, also out of the folder, which is said in the same way. Anything else that is odd is refused with the name of
+the file or folder.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from droptop.data.left_out import (
     DEEPER,
     ENDINGS,
     HIDDEN,
+    LINKED,
     MAC,
     OTHERS,
     OUTSIDE,
@@ -34,6 +36,7 @@ from droptop.data.left_out import (
     is_file,
     is_folder,
     is_image,
+    leads_out,
     looks_like_image,
 )
 from droptop.errors import BadRequest, is_text
@@ -111,6 +114,8 @@ def read_part(folder: Path, left_out: LeftOut | None = None) -> ImageFolder:
     What is not taken is added to `left_out`, or else said in a warning per reason.
     """
     noted = LeftOut(folder.parent) if left_out is None else left_out
+    if folder.is_symlink() and leads_out(folder, noted.home):
+        noted.add(LINKED, folder)
     classes = [taken(folder, name) for name in class_names(folder, noted)]
     names: list[str] = []
     labels: list[int] = []
@@ -135,6 +140,8 @@ def visible(folder: Path, left_out: LeftOut) -> Iterator[os.DirEntry[str]]:
         elif not is_folder(entry) and not is_file(entry):
             left_out.add(BROKEN, Path(entry.path))
         else:
+            if entry.is_symlink() and leads_out(entry.path, left_out.home):
+                left_out.add(LINKED, Path(entry.path))
             yield entry
 
 

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from droptop.errors import DroptopError
 from droptop.groups import Groups
+from droptop.system.json_files import parse_json
 from droptop.types import Samples
 
 FORMAT = 1  # increase it when images are laid out or made in another way
@@ -88,7 +89,7 @@ def whole(path: Path, key: str) -> bool:
     """Return whether a file is there, belongs to this key, and is neither cut off nor damaged in header or table."""
     try:
         with path.open("rb") as file:
-            header: dict[str, Any] = json.loads(file.read(HEADER))
+            header: dict[str, Any] = parse_json(file.read(HEADER))
             rows, size = int(header["rows"]), int(header["size"])
             file.seek(-4 * rows, os.SEEK_END)
             return (
@@ -108,7 +109,7 @@ class StoredImages:
         self.path, self.y, self.groups = path, y, dict(groups or {})
         self.file = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self.file)
-        header = json.loads(os.pread(self.file, HEADER, 0))
+        header = parse_json(os.pread(self.file, HEADER, 0))
         self.rows, self.size = header["rows"], header["size"]
         assert self.rows == len(y)
         self.row_bytes = 3 * self.size * self.size

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from droptop.data.checks import check_images, check_scenes
-from droptop.data.image_cache import ImageSet, opened, silent
+from droptop.data.image_cache import ImageSet, silent
+from droptop.data.image_decoding import opened
 from droptop.data.image_folders import ImageFolder, read_part
 from droptop.data.root import FileProgress, Missing, data_root
 from droptop.data.scenes import MASK, Scenes, plain, read_boxes

@@ -1,4 +1,4 @@
-"""What a folder of images holds that is not taken: said in a line per reason, with a number and an example."""
+"""What a folder of images holds that is not taken, or lies elsewhere: said in a line per reason, with an example."""
 
 import os
 import warnings
@@ -6,10 +6,13 @@ from pathlib import Path
 
 from PIL import Image
 
+from droptop.escapes import visible
+
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 ARCHIVER = "__MACOSX"  # the folder that a Mac's archives have besides
 DEEPER = "left out, images in folders below those of classes"
 BROKEN = "left out, links that lead nowhere"
+LINKED = "taken through links that lead out of the folder"
 HIDDEN = "left out, hidden files and folders"
 OUTSIDE = "left out, images outside of the folders of classes"
 OTHERS = f"left out, images that do not end in {', '.join(ENDINGS)}"
@@ -33,7 +36,7 @@ class LeftOut:
     def note(self) -> None:
         """Warn once per reason."""
         for reason, count in self.counts.items():
-            warnings.warn(f"{self.home}: {reason}: {count:,}, such as {self.examples[reason]}", stacklevel=3)
+            warnings.warn(visible(f"{self.home}: {reason}: {count:,}, such as {self.examples[reason]}"), stacklevel=3)
 
 
 def is_image(name: str) -> bool:
@@ -55,6 +58,11 @@ def is_file(entry: os.DirEntry[str]) -> bool:
 def is_folder(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a folder or a link to one; a link that leads in a circle is none."""
     return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path))
+
+
+def leads_out(link: str | Path, home: Path) -> bool:
+    """Return whether a link leads to what lies outside of a folder."""
+    return not Path(os.path.realpath(link)).is_relative_to(os.path.realpath(home))
 
 
 def images_below(folder: str) -> list[Path]:

@@ -22,8 +22,9 @@ import numpy as np
 
 from droptop.errors import BadRequest
 
-LARGEST_FILE = 1 << 29  # bytes; CIFAR-100's training file has about 155 million, written by python 3 about 222
+LARGEST_FILE = 1 << 28  # bytes; CIFAR-100's training file has about 155 million, written by python 3 about 222
 MOST_READS = 2_000_000  # the same file takes about 450,000: two labels and a name for each of 50,000 images
+LONGEST_TEXT = 1 << 20  # bytes of a text that may have any letters; a longer one stands for an array's bytes
 INSTRUCTIONS = b"\x80(.N\x88\x89KMJ\x8aGUTX]})\x85\x86\x87tqrhjaesucRb"
 NUMBERS = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")  # numpy's names of them
 
@@ -102,6 +103,7 @@ class Machine(pickle._Unpickler):
     stack: list[Any]
     metastack: list[list[Any]]  # what lies below each open mark
     pop_mark: Callable[[], list[Any]]
+    append: Callable[[Any], None]
 
     def __init__(self, file: Bytes) -> None:
         super().__init__(file, encoding="bytes")
@@ -116,6 +118,14 @@ class Machine(pickle._Unpickler):
     def load_proto(self) -> None:
         if (number := self.read(1)[0]) != 2:
             raise Refused(f"pickle protocol {number} instead of 2")
+
+    def load_binunicode(self) -> None:
+        """Put a text; refuse a long one with letters beyond latin1, which takes four bytes for each of them."""
+        length = int.from_bytes(self.read(4), "little")
+        text = self.read(length)
+        if length > LONGEST_TEXT and np.frombuffer(text, np.uint8).max() > 0xC3:
+            raise Refused("a long text that no array's bytes are written as")
+        self.append(str(text, "utf-8", "surrogatepass"))
 
     def find_class(self, module: str, name: str) -> Name:
         if (known := NAMES.get(f"{module}.{name}")) is None:

@@ -8,7 +8,6 @@
 Waterbirds comes from the hub: `hub`.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +22,7 @@ from droptop.data.left_out import ENDINGS
 from droptop.data.listed import TRAIN, ListedImages, Listing
 from droptop.data.root import FileProgress, dataset_folder
 from droptop.errors import BadRequest, meant
+from droptop.system.json_files import read_json
 
 BREEDS = ("bulldog", "dachshund", "labrador", "corgi")  # in the order of the places below
 IMAGES = 3168  # of each breed in each place
@@ -88,7 +88,7 @@ def bar(home: Path) -> Iterator[Row]:
     """Yield the images that metadata.json lists: {"NAME": {"cls": "climbing", "train": true}} is train/NAME.jpg."""
     path = home / "metadata.json"
     try:
-        for name, about in json.loads(path.read_text()).items():
+        for name, about in read_json(path).items():
             part = "train" if about["train"] else "test"
             yield Row(f"{part}/{name}.jpg", str(about["cls"]), TRAIN if about["train"] else "test")
     except OSError as error:

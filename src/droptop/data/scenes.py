@@ -10,7 +10,6 @@ name of the other alone. The authors of the variants drop images whose box cover
 all test sets show the same images, but they lend no background unless twenty draws find no other donor.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +18,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from droptop.data.image_cache import ImageSet, fit, opened, read_image
+from droptop.data.image_cache import ImageSet
+from droptop.data.image_decoding import fit, opened, read_image, room_for
 from droptop.data.image_folders import ImageFolder
 from droptop.data.variants import Box, Mask, Pixels, box_of, mixed, no_fg, only_bg_b, only_bg_t, only_fg
 from droptop.errors import BadRequest, refuse
 from droptop.rng import derive
+from droptop.system.json_files import read_json
 
 MOST = 0.9  # share of a donor's pixels that its box may cover
 DRAWS = 20  # of a donor
@@ -67,7 +68,7 @@ class Scenes:
     def read(self, row: int) -> tuple[Pixels, Mask]:
         """Return an image and its mask; refuse a mask of another size."""
         image = np.asarray(read_image(self.part.path(row)))
-        with opened(self.mask_path(row)) as file:
+        with opened(self.mask_path(row)) as file, room_for(file):
             mask = foreground(file)
         if mask.shape != image.shape[:2]:
             raise BadRequest(
@@ -162,7 +163,7 @@ def read_boxes(home: Path) -> dict[str, Box]:
     if not path.exists():
         return {}
     try:
-        listed = json.loads(path.read_bytes())["boxes"]
+        listed = read_json(path)["boxes"]
         boxes = {
             str(stem): Box(max(0, left), max(0, top), right + 1, bottom + 1)
             for stem, (left, top, right, bottom) in listed.items()

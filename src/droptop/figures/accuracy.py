@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from droptop.figures.style import colour_of
+from droptop.figures.style import colour_of, in_legend
 from droptop.results.statistics import standard_error
 
 ACROSS = 5  # test sets side by side
@@ -32,7 +32,7 @@ def accuracy_after_tasks(arms: dict[str, Any], title: str) -> Figure:
             curves = np.array(summary["tests"][test]["A"])
             tasks = np.arange(1, curves.shape[1] + 1)
             mean = curves.mean(0)
-            ax.plot(tasks, mean, color=colour_of(arm, arms), marker="o", markersize=3.5, label=arm)
+            ax.plot(tasks, mean, color=colour_of(arm, arms), marker="o", markersize=3.5, label=in_legend(arm))
             if len(curves) > 1:
                 error = standard_error(curves)
                 ax.fill_between(tasks, mean - error, mean + error, color=colour_of(arm, arms), alpha=0.2, linewidth=0)

@@ -7,14 +7,11 @@ family, the same place therefore shows the same image.
 
 import io
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import torch
 from torch import Tensor
 
+from droptop.figures.style import shortened, write
 from droptop.streams import Stream
 from droptop.types import Source
 
@@ -22,6 +19,7 @@ IMAGES = 8  # per row of a block
 ACROSS = 5  # blocks side by side
 GAP = 2  # white pixels between two images, twice as many between two tasks
 DPI = 100
+LONGEST_NAME = 60  # letters of a class's name
 LEAST = 32  # dots an image's side takes up on the sheet; a smaller image is enlarged by a whole number
 
 
@@ -71,7 +69,9 @@ def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
     across = min(len(blocks), ACROSS)
     down = -(-len(blocks) // across)
     names = [
-        f"{stream.spec.classes[label]}, task {task + 1}" for task, labels in enumerate(stream.tasks) for label in labels
+        f"{shortened(stream.spec.classes[label], LONGEST_NAME)}, task {task + 1}"
+        for task, labels in enumerate(stream.tasks)
+        for label in labels
     ]
     middles = [top + stream.spec.shape[1] / 2 for top in row_tops(stream)[:-1]]
     # The layout is in dots, so that a pixel is a whole number of dots.
@@ -93,6 +93,5 @@ def draw(stream: Stream, blocks: dict[str, Tensor]) -> bytes:
         ax.spines[:].set_visible(False)
     figure.text(8 / whole_width, 1 - 10 / whole_height, f"{stream.name}, seed {stream.seed}", fontsize=10, va="top")
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=DPI)
-    plt.close(figure)
+    write(figure, file, DPI)
     return file.getvalue()

@@ -12,8 +12,11 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter, FuncFormatter
 from PIL import Image
 
+from droptop.escapes import readable
 from droptop.options import NO_DEBIAS
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
@@ -27,6 +30,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 9,
     "figure.titlesize": 11,
 }
+LONGEST = 200  # letters of a text
 LACKING = "figures show boxes for letters that their font does not have"
 
 
@@ -35,6 +39,43 @@ def colour_of(arm: str, arms: Iterable[str] = ()) -> str:
     others = [name for name in arms if name != NO_DEBIAS]
     place = others.index(arm) if arm in others else 0
     return PLAIN if arm == NO_DEBIAS else ARMS[place % len(ARMS)]
+
+
+def in_legend(arm: str) -> str:
+    """Return the name of an arm for a legend, which would leave out a name that begins with an underscore."""
+    return f" {arm}" if arm.startswith("_") else arm
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Return a text as a figure shows it: without characters that are not to be seen, and not too long."""
+    text = readable(text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def plain_text(figure: Figure) -> None:
+    """Show every text of a figure as what it says: nothing between two dollar signs is a formula.
+
+    Names on an axis stand in its formatter; the numbers that matplotlib writes there itself stay its own.
+    """
+    axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
+    for axis in axes:
+        if isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter):
+            names = [label.get_text() for label in axis.get_majorticklabels()]
+            if names != (shown := [shortened(name) for name in names]):
+                axis.set_ticks(axis.get_majorticklocs(), shown)
+            for tick in axis.get_major_ticks():
+                literal(tick.label1)
+    of_axes = {label for axis in axes for label in axis.get_ticklabels(which="both")}
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and text not in of_axes:
+            text.set_text(shortened(text.get_text()))
+            literal(text)
+
+
+def literal(text: Text) -> None:
+    """Let matplotlib look for no formula in a text."""
+    text.set_parse_math(False)
+    text.set_usetex(False)
 
 
 def picture(figure: Figure) -> Image.Image:
@@ -51,10 +92,11 @@ def save(figure: Figure, run: Path, name: str) -> None:
 
 
 def write(figure: Figure, file: Path | io.BytesIO, dpi: int) -> None:
-    """Write a figure as PNG, and close it.
+    """Write a figure as PNG, its names as they are, and close it.
 
     matplotlib warns of every letter that the font lacks; all of them become the same warning, which is shown once.
     """
+    plain_text(figure)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(file, format="png", dpi=dpi)

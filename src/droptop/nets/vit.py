@@ -169,6 +169,7 @@ def vit_like(config: ViTConfig, classes: int, weights: dict[str, Tensor], name: 
     needed = ("cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.mlp.fc1.weight")
     if missing := [tensor for tensor in needed if tensor not in weights]:
         raise BadRequest(f"--weights {name} is no ViT by timm's names: it lacks {', '.join(missing)}")
+    check_shapes(weights, name)
     patch, grid = weights["patch_embed.proj.weight"].shape[-1], (weights["pos_embed"].shape[1] - 1) ** 0.5
     if grid != int(grid) or grid == 0:
         raise BadRequest(
@@ -185,8 +186,28 @@ def vit_like(config: ViTConfig, classes: int, weights: dict[str, Tensor], name: 
         value = getattr(config, option)
         require(value in (None, shape[option]), option, f"{shape[option]} with --weights {name}", value)
     model = _checked(config, classes, shape, len(weights["blocks.0.mlp.fc1.weight"]))
-    weights["pos_embed"] = resample_positions(weights["pos_embed"], model.input_size // patch)
+    weights["pos_embed"] = resample_positions(weights["pos_embed"].float(), model.input_size // patch)
     return model
+
+
+def check_shapes(weights: dict[str, Tensor], name: str) -> None:
+    """Raise BadRequest for what is not of a ViT's shapes: else a small file could ask for a large net."""
+    width = weights["cls_token"].numel()
+    hidden = weights["blocks.0.mlp.fc1.weight"].numel() // max(1, width)
+    patch, rows = weights["patch_embed.proj.weight"].shape[-1:], weights["pos_embed"].shape[1:2]
+    shapes = {
+        "cls_token": (1, 1, width),
+        "pos_embed": (1, *rows, width),
+        "patch_embed.proj.weight": (width, 3, *patch, *patch),
+    }
+    for block in {tensor.split(".")[1] for tensor in weights if tensor.startswith("blocks.")}:
+        shapes |= {
+            f"blocks.{block}.attn.qkv.weight": (3 * width, width),
+            f"blocks.{block}.mlp.fc1.weight": (hidden, width),
+        }
+    wrong = [tensor for tensor, shape in shapes.items() if tensor not in weights or weights[tensor].shape != shape]
+    if wrong or not all((width, hidden, *patch)):
+        raise BadRequest(f"--weights {name} does not fit a ViT: {min(wrong, default='cls_token')}")
 
 
 def _checked(config: ViTConfig, classes: int, shape: dict[str, int], hidden: int | None) -> ViT:

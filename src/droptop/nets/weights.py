@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from droptop.errors import BadRequest, DownloadFailed
+from droptop.system.tensor_files import check_header
 
 RANDOM = "random"
 HUB = "hf:"
@@ -80,20 +81,17 @@ def describe(weights: str | None) -> str | None:
 
 
 def read(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file by name, floating point ones in float32."""
+    """Return the tensors of a safetensors file by name; none is read before somebody looks into it."""
     try:
+        check_header(path)
         tensors = load_file(path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, RuntimeError, MemoryError) as error:  # the last two where it cannot be mapped
         raise BadRequest(f"--weights takes a safetensors file; {path}: {error}") from None
-    return {
-        name: tensor.float() if tensor.is_floating_point() else tensor
-        for name, tensor in tensors.items()
-        if not name.endswith("num_batches_tracked")
-    }
+    return {name: tensor for name, tensor in tensors.items() if not name.endswith("num_batches_tracked")}
 
 
 def fill(model: nn.Module, given: dict[str, Tensor], name: str) -> None:
-    """Copy weights into a net; raise BadRequest naming the tensors that do not fit.
+    """Copy weights into a net, in its precision; raise BadRequest naming the tensors that do not fit.
 
     A head for another number of classes is left as it was. `name` is what the user calls the weights.
     """

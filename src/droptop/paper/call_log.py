@@ -4,12 +4,12 @@ The next call without options goes on with these. Tables name the command, the m
 those of the day on which they were drawn.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest
 from droptop.system.files import write_json
+from droptop.system.json_files import read_json
 
 NAME = "paper.json"
 
@@ -17,7 +17,7 @@ NAME = "paper.json"
 def read(out: Path) -> dict[str, Any]:
     """Return the whole log, empty where there is none; raise BadRequest if it cannot be read."""
     try:
-        return dict(json.loads((out / NAME).read_text()))
+        return dict(read_json(out / NAME))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError) as error:

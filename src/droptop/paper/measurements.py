@@ -11,13 +11,13 @@ For example:
 Every value has a name that says all that it depends on.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest
 from droptop.system.files import write_json
+from droptop.system.json_files import read_json
 
 
 class Measurements(Mapping[str, Any]):
@@ -27,7 +27,7 @@ class Measurements(Mapping[str, Any]):
         self.path, self.values_by_name = path, dict[str, Any]()
         if path.exists():
             try:
-                self.values_by_name = dict(json.loads(path.read_text()))
+                self.values_by_name = dict(read_json(path))
             except (OSError, ValueError, TypeError) as error:
                 raise BadRequest(f"{path} cannot be read ({error}); delete it to measure again") from None
 

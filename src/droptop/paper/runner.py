@@ -8,7 +8,6 @@ import re
 import shlex
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,10 +23,12 @@ from droptop.paper.tables import Output, Table
 from droptop.paper.write import Heading
 from droptop.runs.config import resolve
 from droptop.runs.environment import environment
-from droptop.runs.folder import environments, seed_folder
+from droptop.runs.folder import seed_folder
+from droptop.runs.noted import environments
 from droptop.streams import find as find_stream
 from droptop.sweeps.grid import folder_name
 from droptop.sweeps.sweep import Driver, Engine, Pack, sweep
+from droptop.system.toml_files import parse_toml
 from droptop.training.observer import Observer
 
 NOT_OPTIONS = ("seeds", "methods", "data", "quick", "set")  # of a call: they make the scope, and are no cell's options
@@ -262,7 +263,7 @@ def settings(text: str) -> dict[str, Any]:
         name, equals, value = part.partition("=")
         require(bool(name and equals and value), "set", "options such as lr=0.03,width=20", part)
         try:
-            options[name.replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+            options[name.replace("-", "_")] = parse_toml(f"value = {value}")["value"]
+        except ValueError:
             options[name.replace("-", "_")] = value
     return options

@@ -5,34 +5,20 @@ Markdown is for a page such as REPRODUCTION.md, CSV for programs, LaTeX for a pa
 
 import csv
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Column as RichColumn
 from rich.table import Table as RichTable
-from rich.text import Text
 
+from droptop import escapes
+from droptop.escapes import csv_cell, markdown_cell, visible
 from droptop.paper.tables import Column, Difference, Figure, Mean, Output, Percent, Table, Value
 from droptop.system.files import write_atomic
+from droptop.system.terminal import folded
 
 QUOTED = "quoted"
-LATEX = {
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}",
-    "±": r"$\pm$",
-    "<": "$<$",
-    ">": "$>$",
-}
 
 
 @dataclass(frozen=True)
@@ -46,17 +32,21 @@ class Heading:
 
 def write(outputs: Sequence[Output], heading: Heading, out: Path, name: str) -> list[Path]:
     """Write everything to OUT/NAME.* and return the files."""
-    commands = "\n".join(f"    {command}" for command in heading.commands)
-    parts, files = [f"## {heading.title}", commands, "\n".join(heading.facts)], []
+    commands = "\n".join(f"    {visible(command)}" for command in heading.commands)
+    parts, files = (
+        [f"## {escapes.markdown(heading.title)}", commands, "\n".join(map(escapes.markdown, heading.facts))],
+        [],
+    )
     for output in outputs:
         stem = f"{name}-{output.suffix}" if output.suffix else name
         if isinstance(output, Table):
             contents = {f"{stem}.csv": csv_text(output), f"{stem}.tex": latex(output)}
-            parts += [f"**{output.title}**", markdown(output)]
+            parts += [f"**{escapes.markdown(output.title)}**", markdown(output)]
         else:
             contents = dict(zip((f"{stem}.png", f"{stem}.pdf"), draw(output)))
-            parts += [f"![{output.title}]({stem}.png)", f"*{output.title}*"]
-        parts += output.notes
+            title = escapes.markdown(output.title)
+            parts += [f"![{title}]({stem}.png)", f"*{title}*"]
+        parts += map(escapes.markdown, output.notes)
         for file, content in contents.items():
             write_atomic(out / file, content)
             files.append(out / file)
@@ -76,12 +66,12 @@ def markdown(table: Table) -> str:
     """Return the table as Markdown; quoted figures in italics, significant differences bold."""
 
     def cell(value: Value, column: Column) -> str:
-        text = text_of(value).replace("|", r"\|")
+        text = markdown_cell(text_of(value))
         if column.kind == QUOTED and text not in ("", "-"):
             return f"*{text}*"
         return f"**{text}**" if isinstance(value, Difference) and value.significant else text
 
-    lines = [headers(table), ["---"] * len(table.columns)]
+    lines = [[*map(markdown_cell, headers(table))], ["---"] * len(table.columns)]
     lines += [[cell(value, column) for value, column in zip(row, table.columns)] for row in table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -90,23 +80,23 @@ def latex(table: Table) -> bytes:
     """Return a tabular for booktabs; quoted figures in italics, significant differences bold."""
 
     def cell(value: Value, column: Column) -> str:
-        text = escaped(text_of(value))
+        text = escapes.latex(text_of(value))
         if column.kind == QUOTED and text:
             return rf"\textit{{{text}}}"
         return rf"\textbf{{{text}}}" if isinstance(value, Difference) and value.significant else text
 
     letters = "".join("l" if column.kind in ("label", "verdict") else "r" for column in table.columns)
     lines = [
-        f"% {table.title}",
+        f"% {visible(table.title)}",
         rf"\begin{{tabular}}{{{letters}}}",
         r"\toprule",
-        " & ".join(escaped(name) for name in headers(table)) + r" \\",
+        " & ".join(escapes.latex(name) for name in headers(table)) + r" \\",
         r"\midrule",
     ]
     lines += [
         " & ".join(cell(value, column) for value, column in zip(row, table.columns)) + r" \\" for row in table.rows
     ]
-    lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in table.notes)]
+    lines += [r"\bottomrule", r"\end{tabular}", *(f"% {visible(note)}" for note in table.notes)]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -116,7 +106,7 @@ def csv_text(table: Table) -> bytes:
     header = [f"{name} {part}".strip() for name, names in zip(headers(table), parts) for part in names or ("",)]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(header)
+    writer.writerow(map(csv_cell, header))
     labels = [""] * len(table.columns)
     for row in table.rows:
         cells: list[object] = []
@@ -124,7 +114,7 @@ def csv_text(table: Table) -> bytes:
             if column.kind == "label" and isinstance(value, str):
                 value = labels[place] = value or labels[place]
             cells += [getattr(value, part, None) for part in names] if names else [value]
-        writer.writerow(cells)
+        writer.writerow(map(csv_cell, cells))
     return file.getvalue().encode()
 
 
@@ -147,18 +137,13 @@ def rich_table(table: Table) -> RichTable:
     )
     for row in table.rows:
         bold = (isinstance(value, Difference) and value.significant for value in row)
-        page.add_row(*(Text(text_of(value), style="bold" if strong else "") for value, strong in zip(row, bold)))
+        page.add_row(*(folded(text_of(value), "bold" if strong else "") for value, strong in zip(row, bold)))
     return page
 
 
 def text_of(value: Value) -> str:
     """Return a cell as text, empty for None."""
     return "" if value is None else str(value)
-
-
-def escaped(text: str) -> str:
-    """Return the text with what LaTeX would read as a command escaped."""
-    return re.sub("|".join(map(re.escape, LATEX)), lambda match: LATEX[match[0]], text)
 
 
 # -- Figures ----------------------------------------------------------------------------------------------------------
@@ -171,10 +156,11 @@ def draw(figure: Figure) -> tuple[bytes, bytes]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from droptop.figures.style import STYLE
+    from droptop.figures.style import STYLE, plain_text
 
     with plt.rc_context(STYLE):
         drawing = figure.draw()
+        plain_text(drawing)
         files = []
         for kind, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
             file = io.BytesIO()

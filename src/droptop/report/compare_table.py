@@ -24,6 +24,7 @@ SPARED = (  # what goes where there is no room, one after the other
     {"accuracies"},
     {"95% interval"},
 )
+OF_A_PAIR = ("test set", "figure", "difference", "95% interval", "p", "p (Holm)", "verdict")  # columns beside its arms
 UNCLEAR = ("no significant difference", "no clear direction")  # words that a ranking of arms leaves out
 
 Row = dict[str, str]  # cells by the names of their columns
@@ -109,9 +110,15 @@ def effect_row(figure: str, effect: Effect) -> Row:
     }
 
 
+def apart(arm: str) -> str:
+    """Return the name of an arm's column, which is none of another column or of what is left out for room."""
+    return f"{arm} (arm)" if arm in (*OF_A_PAIR, "errors", "accuracies") else arm
+
+
 def pair_layout(comparison: dict[str, Any]) -> Layout:
     """Return the rows of two arms: every figure of both, their difference and what it means."""
-    (plain_name, plain), (arm, debiased) = comparison["arms"].items()
+    plain, debiased = comparison["arms"].values()
+    plain_name, arm = map(apart, comparison["arms"])
     (effects,) = comparison["effects"].values()
     sections = [
         [
@@ -128,7 +135,7 @@ def pair_layout(comparison: dict[str, Any]) -> Layout:
         for test, figures in effects.items()
     ]
     return Layout(
-        ("test set", "figure", plain_name, arm, "difference", "95% interval", "p", "p (Holm)", "verdict"),
+        (*OF_A_PAIR[:2], plain_name, arm, *OF_A_PAIR[2:]),
         sections,
         (plain_name, arm),
         f"{heading(*comparison['arms'].values())} ({LEGEND})",

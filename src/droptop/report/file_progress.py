@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeRemainingColumn
 from rich.table import Column
 
 from droptop.data import image_cache as cache
 from droptop.data import root
+from droptop.system.terminal import Console, TextColumn, say
 
 Unit = Literal["files", "images", "bytes"]
 SECONDS = 10.0  # between two lines
@@ -28,7 +28,7 @@ class Bar:
         text = count(done, total, self.unit)
         if self.progress is None:
             self.progress = Progress(
-                TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+                TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
                 BarColumn(bar_width=30),
                 TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
                 TimeRemainingColumn(),
@@ -60,7 +60,7 @@ class Lines:
         now, whole = time.monotonic(), done >= total > 0
         if self.printed is None or whole or now - self.printed >= SECONDS:
             self.printed = now
-            print(f"{what}: {count(done, total, self.unit)}", file=self.console.file, flush=True)
+            say(f"{what}: {count(done, total, self.unit)}", file=self.console.file)
         if whole:
             self.close()
 

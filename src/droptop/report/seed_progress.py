@@ -3,10 +3,10 @@
 import time
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TimeElapsedColumn, TimeRemainingColumn
 
 from droptop.report.time_left import TimeLeft
+from droptop.system.terminal import Console, TextColumn, say
 from droptop.training.observer import Job, Observer, SeedProgress
 
 MANY = 24  # jobs from which only the bars of those that are not done stay
@@ -81,7 +81,7 @@ class Live(Observer):
         self.whole.update(job, progress)
         self.sum_up()
         if text := self.time_left.update(job, progress):
-            self.bars.console.print(text, markup=False, highlight=False)
+            self.bars.console.print(text)
 
     def sum_up(self) -> None:
         """Update the bar for all seeds."""
@@ -95,7 +95,7 @@ class Live(Observer):
             self.bars.remove_task(self.rows.pop(job.name))
 
     def note(self, text: str) -> None:
-        self.bars.console.print(f"note: {text}", markup=False, highlight=False)
+        self.bars.console.print(f"note: {text}")
 
 
 class Plain(Observer):
@@ -121,19 +121,16 @@ class Plain(Observer):
         self.whole.update(job, progress)
         if self.tasks.get(job.name) != progress.task:
             self.tasks[job.name] = progress.task
-            print(
-                f"{job.name}: task {progress.task + 1}/{progress.tasks}, step {progress.step}/{progress.steps}",
-                flush=True,
-            )
+            say(f"{job.name}: task {progress.task + 1}/{progress.tasks}, step {progress.step}/{progress.steps}")
         if text := self.time_left.update(job, progress):
-            print(text, flush=True)
+            say(text)
 
     def done(self, job: Job) -> None:
         self.whole.finished += 1
-        print(f"{job.name}: done, {self.whole.finished} of {self.whole.jobs}{self.whole.left()}", flush=True)
+        say(f"{job.name}: done, {self.whole.finished} of {self.whole.jobs}{self.whole.left()}")
 
     def note(self, text: str) -> None:
-        print(f"note: {text}", flush=True)
+        say(f"note: {text}")
 
 
 def listener(console: Console) -> Live | Plain:

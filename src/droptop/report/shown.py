@@ -2,18 +2,17 @@
 
 import shutil
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
+from droptop.escapes import html
 from droptop.report import sentences, tables, tuning
 from droptop.report.compare_table import compare_table
 from droptop.report.diagnosis_text import diagnosis_lines
 from droptop.results.diagnosis import diagnose
 from droptop.system.short_names import short_name
+from droptop.system.terminal import Console
 
 NARROW = 80  # columns, where nobody knows the width of the screen
 
@@ -35,12 +34,12 @@ class Shown(dict[str, Any]):
         console = Console(width=width, color_system=None)
         with console.capture() as said:
             console.print(self.table(width))
-            console.print("\n".join(self.sentences()), highlight=False, markup=False)
+            console.print(*self.sentences(), sep="\n")
         return said.get().rstrip()
 
     def _repr_html_(self) -> str:
         """Return the same as HTML, which a notebook shows."""
-        return html_table(self.table()) + "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences())
+        return html_table(self.table()) + "".join(f"<p>{html(sentence)}</p>" for sentence in self.sentences())
 
 
 class RunResult(Shown):
@@ -102,5 +101,5 @@ def html_table(table: Table) -> str:
 
 
 def plain(cell: Any) -> str:
-    """Return what a cell says as text of HTML: a `Text`, or a string that may have rich's markup."""
-    return escape((cell if isinstance(cell, Text) else Text.from_markup(str(cell))).plain)
+    """Return what a cell says as HTML."""
+    return html(str(cell))

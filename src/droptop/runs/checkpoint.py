@@ -18,6 +18,8 @@ from torch import Tensor
 
 from droptop.errors import BadCheckpoint
 from droptop.system.files import write_atomic
+from droptop.system.json_files import read_json
+from droptop.system.tensor_files import check_header
 
 FORMAT = 1
 KEPT = 2  # the newest and the one before it
@@ -31,15 +33,23 @@ def _seal(header: dict[str, Any]) -> str:
 def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """Write a checkpoint; keep the one before it and remove all others.
 
-    Later ones are removed too: a resume that went back behind them has found them damaged.
+    Later ones are removed too: a resume that went back behind them has found them damaged. A folder is made in the
+    seed's, and that one is not made anew where somebody has removed it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     write_atomic(folder / f"{name}.safetensors", data)
     header = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "about": about}
     write_atomic(folder / f"{name}.json", json.dumps(header | {"seal": _seal(header)}, indent=1).encode())
-    later = [path for path in newest_first(folder) if path.stem > name]
-    for stale in later + newest_first(folder)[len(later) + KEPT :]:
+    for later in newest_first(folder):
+        if later.stem > name:
+            later.unlink()
+    tidy(folder)
+
+
+def tidy(folder: Path) -> None:
+    """Remove all but the newest checkpoints, and what a kill left half written."""
+    for stale in newest_first(folder)[KEPT:]:
         stale.unlink()
     whole = {path.stem for path in newest_first(folder)}
     for path in folder.iterdir():  # tensors without a header, and files that a kill left half written
@@ -50,7 +60,7 @@ def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, 
 def change(header_path: Path, about: dict[str, Any]) -> None:
     """Change some of what a checkpoint's header notes; leave a damaged one as it is."""
     try:
-        header = json.loads(header_path.read_bytes())
+        header = read_json(header_path)
         if header.pop("seal") != _seal(header):
             return
     except (OSError, ValueError, KeyError, AttributeError):
@@ -59,20 +69,26 @@ def change(header_path: Path, about: dict[str, Any]) -> None:
     write_atomic(header_path, json.dumps(header | {"seal": _seal(header)}, indent=1).encode())
 
 
-def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
+def read_header(header_path: Path) -> dict[str, Any]:
+    """Return the header of a checkpoint; raise BadCheckpoint if it is damaged."""
     try:
-        header = json.loads(header_path.read_bytes())
+        header: dict[str, Any] = read_json(header_path)
         seal = header.pop("seal")
         if header["format"] != FORMAT or seal != _seal(header):
             raise ValueError
+        return header
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BadCheckpoint(f"{header_path} is damaged") from None
-    path = header_path.with_suffix(".safetensors")
+
+
+def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
+    header, path = read_header(header_path), header_path.with_suffix(".safetensors")
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != header["sha256"]:
             raise BadCheckpoint(f"{path} is damaged: its SHA-256 is not the one in its header")
+        check_header(data)
         return load(data), header["about"]
     except OSError as error:
         raise BadCheckpoint(f"{path}: {error.strerror}") from None

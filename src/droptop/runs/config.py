@@ -22,8 +22,9 @@ from droptop.errors import BadRequest, a_kind, is_text, meant, require
 from droptop.learner import LearnerConfig
 from droptop.nets import NetConfig, Precision, ViTConfig
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
-from droptop.options import NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
+from droptop.options import MOST_SEEDS, NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
 from droptop.recipes import RECIPES, recipe_of
+from droptop.runs.manifest import configuration_of
 from droptop.runs.trust import named
 from droptop.runs.tuned_presets import PAPER, TUNED, tuned_options
 from droptop.streams import StreamConfig, StreamKind, find
@@ -92,7 +93,7 @@ class RunOptions:
     by default none."""
 
     def __post_init__(self) -> None:
-        require(self.seeds >= 1, "seeds", "a number of seeds from 1", self.seeds)
+        require(1 <= self.seeds <= MOST_SEEDS, "seeds", f"a number of seeds from 1 to {MOST_SEEDS:,}", self.seeds)
         require(self.first_seed >= 0, "first_seed", "a number from 0", self.first_seed)
         require(self.threads >= 1, "threads", "a number of threads from 1", self.threads)
         require(self.parallel is None or self.parallel >= 1, "parallel", "a number of seeds from 1", self.parallel)
@@ -224,6 +225,10 @@ class Config:
             if path not in WITHOUT_EFFECT and (path, value) not in YOUNGER.items()
         }
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+    def configuration(self) -> str:
+        """Return the hash by which a seed's manifest says that it is of this configuration; readers know it too."""
+        return configuration_of(self.noted())
 
     def matches_environment(self, environment: dict[str, Any]) -> bool:
         """Return whether a run with this environment.json began with this configuration.

@@ -2,10 +2,9 @@
 
 Which options differ from what the names of data, method and debias stand for, only the learners know, and they load
 torch. So a run's environment.json records its flags, and whoever only reads the folder takes them from there
-(`folder.recorded_flags`).
+(`noted.recorded_flags`).
 """
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ from typing import Any
 from droptop.errors import BadRequest
 from droptop.options import flag_of, flatten
 from droptop.runs.config import Config, RunOptions, defaults, resolve
-from droptop.runs.folder import flags_hold_for
+from droptop.runs.noted import flags_hold_for
 from droptop.runs.plan import Plan, plan_of
 from droptop.system.files import write_json
+from droptop.system.json_files import read_json
 
 
 def as_tokens(name: str, value: Any, config: Config, where: str = "") -> list[str]:
@@ -98,5 +98,6 @@ def record_flags(place: Path, plan: Plan) -> None:
     if (flags := flags_of(plan)) is None:
         return
     path = place / "environment.json"
-    record = {"flags": shlex.join(flags), "flags_hold_for": flags_hold_for(place)}
-    write_json(path, json.loads(path.read_text()) | record)
+    text = shlex.join(flags)
+    record = {"flags": text, "flags_hold_for": flags_hold_for(place, text)}
+    write_json(path, read_json(path) | record)

@@ -20,32 +20,33 @@ While seeds are still running, `whole_result` and `whole_lines` give what is the
     OUT/seed-K/checkpoints/
     OUT/seed-K/{maps,confusion}/ what pictures are drawn from (records.py)
     OUT/seed-K/spec.json         the Spec of its images, so that its learner can be loaded where the data is not
+    OUT/seed-K/manifest.json     the SHA-256 of all these, and what they are of (manifest.py)
     OUT/seed-K/result.json       there once the seed is done
 
 A comparison's folder has config.toml, compare.json and cost.json, and in it a run folder per arm; where its arms were
-tuned, tuned.json and the folder tuning.
+tuned, tuned.json and the folder tuning. What is shown comes through `SeedFiles` (seed_files.py), which leaves out what
+does not fit.
 """
 
-import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from droptop import __version__
 from droptop.errors import BadRequest, typed
-from droptop.options import BESIDE, NO_DEBIAS, YOUNGER
+from droptop.options import BESIDE, MOST_SEEDS, NO_DEBIAS, YOUNGER
+from droptop.runs.manifest import Elsewhere, Unfit, configuration_of, read_manifest
+from droptop.runs.verified import Lines, lines_of, verified_result
+from droptop.system.json_files import is_number, parse_json, read_bytes
 from droptop.system.short_names import short_name
 from droptop.system.toml_files import leaves, read_tables
 
 CONFIG, TUNE = "config.toml", "tune.toml"  # what a run or a comparison was asked for, and what a tuning was
 TUNING, TUNED = "tuning", "tuned.json"  # of a comparison whose arms were tuned: their folders, and what they were given
 Command = Literal["run", "compare"]
-Lines = list[dict[str, Any]]  # of a metrics.jsonl
-PRESETS = 2  # counts the changes of presets between versions, after which recorded flags no longer make the same run
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ class RunFolder:
         """Return the seeds that the run has, or will have."""
         first = int(self.options.get("first_seed", 0))
         return range(first, first + int(self.options.get("seeds", 1)))
+
+    @cached_property
+    def configuration(self) -> str:
+        """Return the hash of its options by which its seeds' manifests say that they belong here."""
+        return configuration_of(self.options)
 
     @property
     def adapts(self) -> bool:
@@ -164,30 +170,58 @@ def read_request(out: Path, file: str = CONFIG) -> Request:
     elif own:
         if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
             raise BadRequest(f"{out / file} takes a table per arm, headed [arms.NAME]")
+        if wrong := [name for name in own if "/" in name or name.startswith(".") or not name.isprintable()]:
+            raise BadRequest(f"{out / file} takes names of folders for arms, not {wrong[0]!a}")
         arms = [RunFolder(out / name, shared | leaves(table), name) for name, table in own.items()]
         arms.sort(key=lambda arm: against is not None and arm.name != against)
     else:  # before 0.3: the debiased arm's options, of which the plain arm has all but DropTop's
         plain = {path: value for path, value in shared.items() if not path.startswith("droptop.")}
         pair = {NO_DEBIAS: plain | {"debias": NO_DEBIAS}, str(shared.get("debias")): shared}
         arms = [RunFolder(out / name, options, name) for name, options in pair.items()]
-    return Request(command, [replace(arm, options=with_younger(arm, out)) for arm in arms], out)
+    if command == "compare" and len(arms) < 2:
+        raise BadRequest(f"{out / 'config.toml'} has one arm, and nothing to compare it with")
+    for arm in arms:
+        check_options(arm, out)
+    return Request(command, [replace(arm, options=with_younger(arm)) for arm in arms], out)
 
 
-def with_younger(arm: RunFolder, out: Path) -> dict[str, Any]:
-    """Return an arm's options with those that are younger than its folder; raise BadRequest if a name is missing."""
+def check_options(arm: RunFolder, out: Path) -> None:
+    """Raise BadRequest if an option that readers need is missing, or is not of its type."""
+    options, file = arm.options, out / "config.toml"
     for name in ("data", "method", "debias"):
-        if not isinstance(arm.options.get(name), str):
-            raise BadRequest(f"{out / 'config.toml'} does not say which {name} it is of")
+        if not isinstance(options.get(name), str):
+            raise BadRequest(f"{file} does not say which {name} it is of")
+    for path, value in options.items():
+        if not isinstance(value, str | bool) and not is_number(value):
+            raise BadRequest(f"{file} takes a number, a text or a truth value for {path}")
+    for path, low in (("seeds", 1), ("first_seed", 0), ("limit", 1)):
+        if type(value := options.get(path, low)) is not int or value < low:
+            raise BadRequest(f"{file} takes a whole number from {low} for {path}, not {value!a}")
+    if options.get("seeds", 1) > MOST_SEEDS:
+        raise BadRequest(f"{file} takes at most {MOST_SEEDS:,} seeds, not {options['seeds']}")
+    needed = ("droptop.gamma", "droptop.kappa_0") if "droptop.drop" in options else ()
+    if not all(is_number(options.get(path)) for path in needed):
+        raise BadRequest(f"{file} takes numbers for droptop.gamma and droptop.kappa_0")
+
+
+def with_younger(arm: RunFolder) -> dict[str, Any]:
+    """Return an arm's options with those that are younger than its folder."""
     younger = {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in arm.options}
     return {path: value for path, value in younger.items() if value is not None} | dict(arm.options)
 
 
 def read_costs(out: Path) -> dict[str, dict[str, float]]:
-    """Return what a step of every arm costs, as cost.json has it; empty where that was not measured."""
+    """Return what a step of every arm costs, as cost.json has it; empty where that was not measured, or is unfit."""
+    path = out / "cost.json"
     try:
-        costs = json.loads((out / "cost.json").read_text())
+        data = read_bytes(path)
+        if (manifest := read_manifest(out)) is not None:
+            manifest.check(path, path.name, data)
+        costs = parse_json(data)
+        if not all(is_number(cost[name]) for cost in costs.values() for name in ("passes", "ms")):
+            raise ValueError
         return {str(arm): {name: float(cost[name]) for name in ("passes", "ms")} for arm, cost in costs.items()}
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, Unfit):
         return {}
 
 
@@ -200,39 +234,15 @@ def read_tuned(out: Path) -> dict[str, Any] | None:
         return None
 
 
+def unfit_costs(out: Path) -> list[str]:
+    """Return a line where a comparison has a cost.json that is not shown, since it is not what was measured."""
+    unfit = (out / "cost.json").exists() and not read_costs(out)
+    return [f"{out / 'cost.json'} is not what was measured: left out"] if unfit else []
+
+
 def seed_folder(run: Path, seed: int) -> Path:
     """Return the folder of a seed."""
     return run / f"seed-{seed}"
-
-
-def environments(run: Path) -> list[dict[str, Any]]:
-    """Return the environment of a run's start, then of each continuation; [] where nothing readable was recorded."""
-    try:
-        first = json.loads((run / "environment.json").read_text())
-        later = first.pop("later", [])
-        return [first, *(first | changed for changed in later)]
-    except (OSError, ValueError, AttributeError, TypeError):
-        return []
-
-
-def recorded_flags(run: Path) -> list[str] | None:
-    """Return the flags that make a run again, as environment.json records them for its config.toml.
-
-    None where nobody recorded them, or config.toml has changed since, or another version of droptop recorded them:
-    then whoever needs them loads the configuration.
-    """
-    try:
-        record = json.loads((run / "environment.json").read_text())
-        flags, known = record["flags"], record["flags_hold_for"] == flags_hold_for(run)
-        return shlex.split(flags) if known and isinstance(flags, str) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def flags_hold_for(run: Path) -> str:
-    """Return what a run's flags depend on: its config.toml, and the version of droptop and of its presets."""
-    sha256 = hashlib.sha256((run / "config.toml").read_bytes()).hexdigest()
-    return f"droptop {__version__}, presets {PRESETS}, config.toml with SHA-256 {sha256}"
 
 
 # -- One seed ---------------------------------------------------------------------------------------------------------
@@ -240,13 +250,13 @@ def flags_hold_for(run: Path) -> str:
 
 def read_metrics(run: Path, seed: int, tasks: int = 0) -> Lines:
     """Return the lines of metrics.jsonl; raise BadRequest if it is missing, damaged or lacks the end of a task."""
-    path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
+    path = seed_folder(run, seed) / "metrics.jsonl"
     try:
-        lines.extend(map(json.loads, path.read_text().splitlines()))
+        lines, why = lines_of(path.read_bytes())
     except FileNotFoundError:
         raise BadRequest(f"{path} is not there") from None
-    except ValueError as error:
-        raise BadRequest(f"{path} is damaged in line {len(lines) + 1}: {error}") from None
+    if why:
+        raise BadRequest(f"{path} is damaged in line {len(lines) + 1}: {why}")
     if (ended := sum("task_end" in line for line in lines)) < tasks:
         raise BadRequest(f"{path} is damaged: it has the ends of {ended} tasks, not of {tasks}")
     return lines
@@ -254,13 +264,8 @@ def read_metrics(run: Path, seed: int, tasks: int = 0) -> Lines:
 
 def whole_lines(run: Path, seed: int) -> Lines:
     """Return the whole lines of a seed's metrics.jsonl, which may be missing or half written while the seed runs."""
-    path, lines = seed_folder(run, seed) / "metrics.jsonl", list[dict[str, Any]]()
-    for text in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            break
-    return lines
+    path = seed_folder(run, seed) / "metrics.jsonl"
+    return lines_of(path.read_bytes())[0] if path.exists() else []
 
 
 def fewest_steps(run: Path, seed: int) -> int | None:
@@ -278,30 +283,34 @@ def step_count(run: Path, seed: int) -> int:
         return 0
 
 
-def is_done(run: Path, seed: int) -> bool:
-    """Return whether a seed's result is there, whole; remove a damaged one, so that it will be made anew."""
+def is_done(run: Path, seed: int, configuration: str | None = None) -> bool:
+    """Return whether a seed's result is there, whole; remove a damaged one, so that it will be made anew.
+
+    Raise Elsewhere, and remove nothing, where it is of another seed, or of another `configuration` than the given one.
+    """
     path = seed_folder(run, seed) / "result.json"
     if not path.exists():  # nothing to remove, then: somebody may be about to write it
         return False
-    if whole_result(run, seed) is not None:
-        return True
-    path.unlink(missing_ok=True)
-    return False
+    try:
+        verified_result(seed_folder(run, seed), seed, configuration)
+    except Elsewhere as error:
+        raise Elsewhere(f"{error}; put it back, or remove it to make the seed anew") from None
+    except Unfit:
+        path.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def whole_result(run: Path, seed: int) -> dict[str, Any] | None:
-    """Return a seed's result, or None where it is missing or damaged."""
+    """Return a seed's result, or None where it is missing or not what was written."""
     try:
-        result = read_result(run, seed)
-        tests = result["tests"].values()
-        return result if tests and all(isinstance(figures, dict) for figures in tests) else None
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return verified_result(seed_folder(run, seed), seed)
+    except Unfit:
         return None
 
 
 def read_result(run: Path, seed: int) -> dict[str, Any]:
-    """Return a seed's result: its classes, its tasks and, by test set, its figures.
-
-    Raise OSError or ValueError if it is missing or damaged.
-    """
-    return json.loads((seed_folder(run, seed) / "result.json").read_text())
+    """Return a seed's result: its classes, its tasks and, by test set, its figures; raise Unfit without one."""
+    if (result := verified_result(seed_folder(run, seed), seed)) is None:
+        raise Unfit(f"{seed_folder(run, seed) / 'result.json'} is not there")
+    return result

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from droptop.runs.folder import environments
+from droptop.runs.noted import environments
 from droptop.system import user_files
 from droptop.system.files import write_changed
 

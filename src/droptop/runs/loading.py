@@ -24,7 +24,8 @@ from droptop.nets import Precision, ViTConfig
 from droptop.runs import checkpoint
 from droptop.runs.build import build_learner
 from droptop.runs.config import Config
-from droptop.runs.folder import environments, seed_folder, whole_result
+from droptop.runs.folder import seed_folder, whole_result
+from droptop.runs.noted import environments
 from droptop.runs.own_objects import Model, handed_over
 from droptop.runs.requests import load
 from droptop.runs.spec_file import read_spec
@@ -177,7 +178,10 @@ def newest_checkpoint(place: SeedPlace, notes: list[str]) -> tuple[Path, dict[st
         raise BadRequest(f"{place.folder} has no checkpoint yet")
     for header in headers:
         try:
-            return header, *checkpoint.read(header)
+            tensors, about = checkpoint.read(header)
+            if about["seed"] != place.seed:
+                raise BadCheckpoint(f"{header} is of seed {about['seed']}")
+            return header, tensors, about
         except BadCheckpoint as error:
             notes.append(f"{error}; going back to what was before it")
     first = (

@@ -1,8 +1,8 @@
 """Images that have moved: go on with a run from another place, where its images are the same."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from droptop.data.columns import Columns
@@ -12,10 +12,12 @@ from droptop.runs.config import Config
 from droptop.runs.folder import read_request, seed_folder
 from droptop.runs.kept_files import kept
 from droptop.runs.kept_files import noted as files_noted
+from droptop.runs.manifest import Unfit, read_manifest
 from droptop.runs.plan import Plan
-from droptop.runs.requests import config_of, file_hash, refuse_at_work
+from droptop.runs.requests import config_of, file_hash, refuse_at_work, write_config
 from droptop.runs.trust import remember_places
-from droptop.system.files import write_changed, write_json
+from droptop.system.files import write_json
+from droptop.system.json_files import read_json
 
 
 def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
@@ -36,15 +38,20 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
         return plan
     refuse_at_work(plan, out, "data")
     places: dict[Path, Config | Plan] = dict(moved.folders(out)) | {out: moved}
-    noted = {place: json.loads((place / "environment.json").read_text()) for place in places if begun(place)}
+    noted = {place: read_json(place / "environment.json") for place in places if begun(place)}
     for arm in moved.arms.values():
         now = file_hash("data", arm.options.data, getattr(arm.stream, "columns", Columns()))
         if now is None or any(before.get("data") != now for before in noted.values()):
             raise other
+    before_of = {run: arm.configuration() for run, arm in plan.folders(out).items()}
     for run, arm in moved.folders(out).items():
         for seed in arm.seeds:
             for header in checkpoint.newest_first(seed_folder(run, seed) / "checkpoints"):
                 checkpoint.change(header, {"config": arm.fingerprint()})
+            with suppress(Unfit):  # a damaged one stays so
+                folder = seed_folder(run, seed)
+                if (manifest := read_manifest(folder)) and manifest.configuration == before_of[run]:
+                    replace(manifest, configuration=arm.configuration()).write(folder)
     for place, before in noted.items():
         anew = {"asked": places[place].fingerprint()}
         if copies := kept(place):
@@ -53,8 +60,7 @@ def with_data(plan: Plan, out: Path, data: str | None) -> Plan:
         write_json(place / "environment.json", before | anew)
     for place, asked in places.items():
         if begun(place):
-            toml = asked.toml() if isinstance(asked, Plan) else Plan("run", {"": asked}).toml()
-            write_changed(place / "config.toml", toml.encode())
+            write_config(place, asked if isinstance(asked, Plan) else Plan("run", {"": asked}))
     remember_places(arm.noted() for arm in moved.arms.values())
     return moved
 
@@ -77,7 +83,7 @@ def kind_of_lost_images(out: Path) -> str:
         arm = read_request(out).arms[-1]
         config = config_of(dict(arm.options), out)
         kind, _, place = config.options.data.partition(":")
-        before = json.loads((out / "environment.json").read_text()).get("data")
+        before = read_json(out / "environment.json").get("data")
         columns = getattr(config.stream, "columns", Columns())
         own = bool(place) and kind in ("folder", "csv", "hf")
         if own and before is not None and before != file_hash("data", config.options.data, columns):

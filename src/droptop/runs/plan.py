@@ -22,7 +22,7 @@ from droptop.runs.folder import Command
 from droptop.runs.on_cpu import lighter, said_of
 from droptop.runs.reference import arm_name, debias_name, differing, reference_options
 from droptop.streams import StreamConfig
-from droptop.system.toml_files import nested, toml_text
+from droptop.system.toml_files import nested, sealed, toml_text
 
 SHARED = ("data", "root", "seeds", "first_seed", "limit", "device", "threads", "parallel")  # the same for all arms
 NAME = re.compile(r"\w[\w+=.-]*")  # of an arm, which names a folder and a table of TOML
@@ -92,11 +92,11 @@ class Plan:
         return not there or environment.get("asked", now) == now
 
     def toml(self) -> str:
-        """Return the text of config.toml, which runs the plan again: `droptop COMMAND --config FILE`."""
+        """Return the text of config.toml, sealed, which runs the plan again: `droptop COMMAND --config FILE`."""
         noted = {name: arm.noted() for name, arm in self.arms.items()}
         first = next(iter(noted.values()))
         if self.command == "run":
-            return toml_text({"command": self.command} | first)
+            return sealed(toml_text({"command": self.command} | first))
         shared = {
             path: value
             for path, value in first.items()
@@ -107,7 +107,7 @@ class Plan:
             for name, arm in noted.items()
         }
         against = {} if self.against is None else {"against": self.against}
-        return toml_text({"command": self.command} | against | shared, {"arms": own})
+        return sealed(toml_text({"command": self.command} | against | shared, {"arms": own}))
 
 
 def plan_of(

@@ -5,10 +5,9 @@
     seed-K/confusion/step-N.safetensors  after every task: a matrix per test set, counts of true x predicted class
 
 Files are written whole, with the same bytes whenever the same step is reached, so that a run that was killed and
-resumed has the same files as one that was not. Damaged files are left out: they are pictures, not results.
+resumed has the same files as one that was not. Damaged files are left out.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from droptop.results.checks import check_result
 from droptop.runs.folder import seed_folder
+from droptop.system.json_files import parse_json
+from droptop.system.tensor_files import check_header
 
 IMAGES = "images"
 
@@ -54,20 +56,49 @@ def read_maps(run: Path, seed: int) -> Maps | None:
     """Return the maps of a run's seed; None where it recorded none."""
     folder = seed_folder(run, seed) / "maps"
     images = read_record(folder / f"{IMAGES}.safetensors")
-    moments = [
-        Moment(about["step"], about["task"], tensors["attention"], tensors.get("dropped"))
-        for tensors, about in _steps(folder)
-    ]
-    if images is None or not moments:
+    if images is None:
         return None
     tensors, about = images
-    pixels = tensors["images"].transpose(0, 2, 3, 1)
-    return Maps(pixels, about["names"], tensors["labels"], tensors.get("shortcut"), moments)
+    try:
+        pixels, labels, names = tensors["images"], tensors["labels"], about["names"]
+        shortcut = tensors.get("shortcut")
+        if (
+            (pixels.ndim, labels.ndim, len(labels)) != (4, 1, len(names))
+            or not (0 < len(pixels) <= len(labels) and pixels.shape[1] in (1, 3) and pixels.dtype == np.uint8)
+            or not all(isinstance(name, str) for name in names)
+        ):
+            return None
+        moments = [
+            Moment(about["step"], about["task"], tensors["attention"], tensors.get("dropped"))
+            for tensors, about in _steps(folder)
+            if type(about["step"]) is int and type(about["task"]) is int
+        ]
+    except (LookupError, TypeError):
+        return None
+    grids = {moment.attention.shape for moment in moments} | {
+        moment.dropped.shape for moment in moments if moment.dropped is not None
+    }
+    grids |= set() if shortcut is None else {shortcut.shape}
+    if len(grids) != 1 or [(3, len(labels))] != [(len(grid), *grid[:1]) for grid in grids]:
+        return None  # no moments, or such as do not go together
+    if not all(np.isfinite(moment.attention).all() for moment in moments):
+        return None
+    return Maps(pixels.transpose(0, 2, 3, 1), names, labels, shortcut, moments)
 
 
 def read_confusion(run: Path, seed: int) -> list[Confusion]:
     """Return a seed's confusion after each task so far."""
-    return [Confusion(**about, counts=tensors) for tensors, about in _steps(seed_folder(run, seed) / "confusion")]
+    found = []
+    for tensors, about in _steps(seed_folder(run, seed) / "confusion"):
+        try:
+            check_result({"tests": {"": {}}, "classes": about["classes"], "tasks": about["tasks"]})
+            shape = (len(about["classes"]),) * 2
+            if all(counts.shape == shape and counts.dtype == np.int32 for counts in tensors.values()):
+                step, task = int(about["step"]), int(about["task"])
+                found.append(Confusion(step, task, about["classes"], about["tasks"], tensors))
+        except (ValueError, TypeError, LookupError):
+            continue
+    return found
 
 
 def _steps(folder: Path) -> Iterator[tuple[dict[str, np.ndarray], dict[str, Any]]]:
@@ -80,8 +111,9 @@ def _steps(folder: Path) -> Iterator[tuple[dict[str, np.ndarray], dict[str, Any]
 def read_record(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Return the tensors of a record and what is noted about them; None where it is missing or damaged."""
     try:
+        check_header(path)
         with safe_open(path, "np") as file:
             tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
-            return tensors, json.loads(file.metadata()["about"])
-    except (OSError, SafetensorError, TypeError, KeyError, ValueError):
+            return tensors, parse_json(file.metadata()["about"].encode())
+    except (OSError, SafetensorError, TypeError, KeyError, ValueError, AttributeError):
         return None

@@ -9,7 +9,6 @@ What it does not say is as in the other arms.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from droptop.methods import METHODS
 from droptop.options import NO_DEBIAS, flatten, named_values
 from droptop.runs.config import Config
 from droptop.system import user_files
+from droptop.system.toml_files import parse_toml
 
 UNFIT = re.compile(r"[^\w+=.-]")  # for the name of an arm
 
@@ -51,8 +51,8 @@ def kind_of(name: str) -> str:
 def value_of(text: str) -> Any:
     """Return a value as TOML has it, or else the text."""
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}")["value"]
+    except ValueError:
         return text
     return value if isinstance(value, bool | int | float) else text
 

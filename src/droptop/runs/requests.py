@@ -4,7 +4,6 @@
 which a later command sees that it continues the same run.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import make_dataclass, replace
 from pathlib import Path
@@ -14,26 +13,31 @@ from droptop import trackers
 from droptop.data.columns import Columns
 from droptop.data.image_cache import sharing_reads
 from droptop.debias.debiaser import NoSettings
-from droptop.errors import BadRequest, typed
+from droptop.errors import BadRequest, no_memory, typed
 from droptop.learner import LearnerConfig
 from droptop.memory.buffer import check_room
 from droptop.nets import NetConfig, ViTConfig
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
+from droptop.runs import manifest
 from droptop.runs.build import build_learner, build_stream, model_sha256, refuse_spec
 from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
 from droptop.runs.environment import environment
 from droptop.runs.folder import CONFIG, TUNING, is_done, read_request
 from droptop.runs.kept_files import keep
+from droptop.runs.noted import environments
 from droptop.runs.plan import Plan
 from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
 from droptop.system import locks, user_files
-from droptop.system.files import write_json
+from droptop.system.files import write_atomic, write_json, write_new
+from droptop.system.json_files import read_json
+from droptop.system.toml_files import seal_holds
 
 Settings = TypeVar("Settings", NetConfig, ViTConfig, StreamConfig, LearnerConfig, NoSettings)
 FileHash = Callable[[str, str | None, Columns], str | None]  # the name of an option, its value, columns -> SHA-256
+CLAIM = "config.toml"  # whoever writes it has the folder
 HASHED = ("weights", "method", "debias", "data")  # options that may name files
 
 
@@ -45,8 +49,8 @@ def check(plan: Plan, out: Path) -> list[str]:
     """
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    claim = out / "config.toml"
-    if out.is_dir() and any(out.iterdir()):
+    claim = out / CLAIM
+    if out.is_dir() and not all(path.name.startswith(f"{CLAIM}.") for path in out.iterdir()):  # half written
         begun = (claim.exists() and claim.stat().st_size) or (out / TUNING).is_dir()
         hint = f"{typed('resume', out)} continues it" if begun else "choose another"
         raise BadRequest(f"--out takes a new or empty folder; {out} holds something already: {hint}")
@@ -59,9 +63,9 @@ def check(plan: Plan, out: Path) -> list[str]:
                 stream = build_stream(arm, seed)
                 learner = build_learner(arm, stream, seed, device="cpu")  # workers start their GPU
             except (MemoryError, RuntimeError) as error:
-                if "alloc" not in str(error):
+                if (text := no_memory(error)) is None:
                     raise
-                raise BadRequest(f"this machine has not the memory for it: {str(error).splitlines()[0]}") from None
+                raise BadRequest(text) from None
             check_room(learner.memory.capacity, learner.columns(), arm.options.device)
             notes += left_out_note(stream)
     return list(dict.fromkeys(notes))
@@ -74,22 +78,14 @@ def begin(plan: Plan, out: Path, tuned: bool = False) -> list[str]:
     Where arms were `tuned`, the folder holds that already.
     """
     notes = [] if tuned else check(plan, out)
-    claim = out / "config.toml"
     text = plan.toml().encode()
-    unwritable = f"--out takes a folder that can be written; {out}: "
     try:
         out.mkdir(parents=True, exist_ok=True)
-        file = claim.open("xb")
+        write_new(out / CLAIM, text)
     except FileExistsError:
         raise BadRequest(f"--out takes a new or empty folder; another command has just begun in {out}") from None
     except OSError as error:
-        raise BadRequest(f"{unwritable}{error.strerror}") from None
-    try:
-        with file:
-            file.write(text)
-    except OSError as error:
-        claim.unlink()
-        raise BadRequest(f"{unwritable}{error.strerror}") from None
+        raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     remember_places(arm.noted() for arm in plan.arms.values())
     return notes
 
@@ -170,6 +166,7 @@ def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
     the stream has no such seeds.
     """
     if seeds is None:
+        refuse_edited(plan, out)
         return plan
     changed = plan.with_options({"seeds": seeds})
     folders = refuse_at_work(plan, out, "seeds")
@@ -183,9 +180,29 @@ def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
     return changed
 
 
+def write_config(place: Path, plan: Plan) -> None:
+    """Write config.toml unless it is there; forget the manifest of what was finished with another one."""
+    path, data = place / "config.toml", plan.toml().encode()
+    if not (path.is_file() and path.read_bytes() == data):
+        (place / manifest.NAME).unlink(missing_ok=True)
+        write_atomic(path, data)
+
+
+def refuse_edited(plan: Plan, out: Path) -> None:
+    """Raise BadRequest if config.toml is not as droptop wrote it, though the run could go on by it.
+
+    Its number of seeds may be another, or what else can change on the way; a slip there can cost days.
+    """
+    file = out / "config.toml"
+    if seal_holds(file) is False and all(map(plan.matches_environment, environments(out)[:1])):
+        again = typed("resume", out, "--seeds", str(plan.options.seeds))
+        raise BadRequest(f"{file} has changed since droptop wrote it: if that was you, {again} goes on by it as it is")
+
+
 def finished(plan: Plan, out: Path) -> bool:
     """Return whether every seed of every arm has its result."""
-    return all(is_done(run, seed) for run in plan.folders(out) for seed in plan.seeds)
+    arms = [(run, arm.configuration()) for run, arm in plan.folders(out).items()]
+    return all(is_done(run, seed, configuration) for run, configuration in arms for seed in plan.seeds)
 
 
 def file_hash(option: str, value: str | None, columns: Columns = Columns()) -> str | None:
@@ -234,7 +251,7 @@ def record_environment(
         write_json(path, now | ({"files": kept} if kept else {}) | ({"border": str(border)} if border else {}))
         return
     try:
-        before = json.loads(path.read_text())
+        before = read_json(path)
     except ValueError:
         raise BadRequest(f"{path} is damaged: remove it to go on without what it says") from None
     for name, value in files.items():

@@ -1,6 +1,5 @@
 """seed-K/spec.json: the Spec of a seed's images, so that its learner can be loaded where the data is not."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import torch
 
 from droptop.errors import BadRequest
 from droptop.system.files import write_json
+from droptop.system.json_files import read_json
 from droptop.types import Spec
 
 
@@ -23,8 +23,7 @@ def read_spec(folder: Path) -> Spec | None:
         return None
     try:
         fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in json.loads(path.read_bytes()).items()
+            name: tuple(value) if isinstance(value, list) else value for name, value in read_json(path).items()
         }
         return Spec(**fields | {"dtype": getattr(torch, fields["dtype"])})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -26,7 +26,7 @@ from typing import Any
 from droptop.errors import BadRequest, typed
 from droptop.runs.config import PLACES, Config, absolute, defaults, device_of, has, override, resolve
 from droptop.sweeps.study_folder import Cell
-from droptop.system.toml_files import leaves, read_tables, toml_line
+from droptop.system.toml_files import leaves, read_tables, toml_line, without_seal
 
 NAMES = {"data": "fashion-sticker", "method": "er", "debias": "droptop"}
 FIXED = ("seeds", "first_seed", "device", "threads")  # the same for a whole study
@@ -80,12 +80,12 @@ def tables_of(path: Path) -> tuple[Grid, list[Grid], list[Grid]]:
 def absolute_text(path: Path) -> str:
     """Return a study's text with absolute paths, so that it asks for the same from any working folder.
 
-    A study without relative paths keeps its text, comments and all.
+    A study without relative paths keeps its text, comments and all, but for a seal.
     """
     top, grids, also = tables_of(path)
     parts = [("", top), *(("\n[[grid]]\n", part) for part in grids), *(("\n[[also]]\n", part) for part in also)]
     if all(with_absolute_paths(part) == part for _, part in parts):
-        return path.read_text("utf-8")
+        return without_seal(path.read_text("utf-8"))
     return "".join(
         head + "".join(toml_line(name, value) for name, value in with_absolute_paths(part).items())
         for head, part in parts

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from droptop.errors import BadRequest
+from droptop.escapes import csv_cell
 from droptop.results.metrics import GAP, WORST
 from droptop.results.statistics import estimate, holm, paired_effect
 from droptop.sweeps.pairing import Plain, Reference, Value, option, options_of, sort_key
@@ -109,8 +110,8 @@ def export(rows: list[dict[str, Any]], path: Path) -> None:
         parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     elif path.suffix == ".csv":
         with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]) if rows else ["test"])
-            writer.writeheader()
-            writer.writerows(rows)
+            writer = csv.writer(file)
+            writer.writerow(map(csv_cell, rows[0] if rows else ["test"]))
+            writer.writerows(map(csv_cell, row.values()) for row in rows)
     else:
         raise BadRequest(f"--export takes a .csv or .parquet file, not {path}")

@@ -19,10 +19,15 @@ from typing import Any, Literal, NamedTuple
 
 from droptop.errors import BadRequest
 from droptop.options import WITHOUT_EFFECT
-from droptop.runs.folder import RunFolder, read_request, seed_folder, whole_result
+from droptop.runs.findings import Findings
+from droptop.runs.folder import RunFolder, read_request, seed_folder
+from droptop.runs.manifest import seal_of
+from droptop.runs.seed_files import SeedFiles
 from droptop.system.files import write_json
+from droptop.system.json_files import read_json
 from droptop.system.locks import is_locked
 from droptop.system.short_names import short_names
+from droptop.system.toml_files import seal_holds
 
 HELD, HOLDER = ".sweep", ".sweep.json"  # the lock of the sweep that is at work; which process and host that is
 Status = Literal["done", "waiting", "failed"]
@@ -51,26 +56,31 @@ class StudyFolder:
     def __init__(self, study: Path, note: Callable[[str], None] = lambda text: None) -> None:
         self.study = study
         self.runs: dict[str, RunFolder] = {}
-        for path in sorted((study / "runs").glob("*/config.toml")):
+        self.findings = Findings(study)
+        for path in sorted(path for path in (study / "runs").glob("*") if path.is_dir()):
             try:
-                self.runs[path.parent.name] = read_request(path.parent).arms[0]
+                self.runs[path.name] = read_request(path).arms[0]
             except BadRequest as error:
-                note(f"{path.parent} cannot be read: {error}")
+                note(f"{path} cannot be read: {error}")
         self.cells = {Cell(name, seed): self.read(name, seed) for name, run in self.runs.items() for seed in run.seeds}
 
     def read(self, name: str, seed: int) -> CellState:
         """Return the state of a cell by what is on the disk now."""
-        run = self.study / "runs" / name
-        folder = seed_folder(run, seed)
-        with suppress(OSError, ValueError, KeyError):
-            if (result := whole_result(run, seed)) is not None:
-                return CellState("done", None, (folder / "result.json").stat().st_mtime, result["tests"])
-            return CellState("failed", json.loads((folder / "failed.json").read_text())["error"])
+        files = SeedFiles(self.runs[name], seed)
+        self.findings.add(files)
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if files.result is not None:
+                written = (files.folder / "result.json").stat().st_mtime
+                return CellState("done", None, written, files.result["tests"])
+            if error := str(read_json(files.folder / "failed.json")["error"]).strip():
+                return CellState("failed", error)
         return CellState("waiting")
 
     def refresh(self, cell: Cell) -> tuple[Status, Status]:
         """Read a cell again; return its status before and its status now."""
         before = self.cells[cell].status if cell in self.cells else "waiting"
+        if cell.run not in self.runs:
+            self.runs[cell.run] = read_request(self.study / "runs" / cell.run).arms[0]
         self.cells[cell] = self.read(*cell)
         return before, self.cells[cell].status
 
@@ -93,11 +103,18 @@ class StudyFolder:
         """Return the cells that failed, each with the reason."""
         return [(cell, state.error) for cell, state in self.cells.items() if state.error is not None]
 
+    def lines(self) -> list[str]:
+        """Return what to say of the study besides: what does not fit and is left out, and what was edited."""
+        return edited_lines(self.study) + self.findings.lines()
+
     def pace(self) -> float | None:
-        """Return the mean seconds between the last cells that were finished; None without recent ones."""
+        """Return the mean seconds between the last cells that were finished; None without recent ones.
+
+        Times in the future are of a clock that was set back since, and say nothing.
+        """
         times = sorted((state.finished for state in self.cells.values() if state.finished is not None), reverse=True)
         times = times[:LAST]
-        if len(times) < 2 or times[0] == times[-1] or time.time() - times[0] > 3600:
+        if len(times) < 2 or times[0] == times[-1] or not 0 <= time.time() - times[0] <= 3600:
             return None
         return (times[0] - times[-1]) / (len(times) - 1)
 
@@ -137,14 +154,19 @@ def values_of(run: RunFolder, cell: Cell, tests: dict[str, Any]) -> Iterator[dic
                 yield {**options, **cell._asdict(), "test": test, "figure": figure, "value": value}
 
 
-def values_of_comparison(folder: Path) -> list[dict[str, Any]]:
-    """Return every figure of every seed of a comparison that is done, with the arm's name and its options."""
-    return [
-        value | {"arm": arm.name}
-        for arm in read_request(folder).arms
-        for seed in arm.seeds
-        for value in values_of(arm, Cell(arm.name, seed), (whole_result(arm.path, seed) or {"tests": {}})["tests"])
-    ]
+def values_of_comparison(folder: Path) -> tuple[list[dict[str, Any]], Findings]:
+    """Return every figure of every seed of a comparison that is done, with the arm's name and its options.
+
+    Return what does not fit, too.
+    """
+    values, findings = list[dict[str, Any]](), Findings(folder)
+    for arm in read_request(folder).arms:
+        for seed in arm.seeds:
+            files = SeedFiles(arm, seed)
+            findings.add(files)
+            tests = {} if files.result is None else files.result["tests"]
+            values += (value | {"arm": arm.name} for value in values_of(arm, Cell(arm.name, seed), tests))
+    return values, findings
 
 
 # -- What study.toml asks for -----------------------------------------------------------------------------------------
@@ -152,18 +174,40 @@ def values_of_comparison(folder: Path) -> list[dict[str, Any]]:
 
 def record_cells(study: Path, cells: Iterable[Cell]) -> None:
     """Record in cells.json the cells that study.toml comes to, for those who only read the folder."""
-    write_json(study / "cells.json", {"study": fingerprint(study), "cells": [list(cell) for cell in cells]})
+    record = {"study": fingerprint(study), "cells": [list(cell) for cell in cells]}
+    write_json(study / "cells.json", record | {"seal": seal_of(record)})
 
 
 def recorded_cells(study: Path) -> list[Cell] | None:
     """Return the cells that study.toml asks for, by cells.json; None where it is missing or study.toml has changed."""
     try:
-        record = json.loads((study / "cells.json").read_text())
+        record = read_json(study / "cells.json")
+        if record.pop("seal", None) not in (None, seal_of(record)):  # None in folders of earlier versions
+            return None
         if record["study"] == fingerprint(study):
             return [Cell(str(run), int(seed)) for run, seed in record["cells"]]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         pass
     return None
+
+
+def edited_lines(study: Path) -> list[str]:
+    """Return a line where what a study asks for is not as droptop wrote it."""
+    if is_edited(study):
+        return [f"{study / 'study.toml'} has changed since droptop wrote it: cells are those that it asks for now"]
+    if (study / "cells.json").exists() and recorded_cells(study) is None:
+        return [f"{study / 'cells.json'} is damaged: cells are counted anew"]
+    return []
+
+
+def is_edited(study: Path) -> bool:
+    """Return whether study.toml is not as droptop wrote it, by its seal or, of an earlier version, by cells.json."""
+    if (held := seal_holds(study / "study.toml")) is not None:
+        return not held
+    try:
+        return bool(read_json(study / "cells.json")["study"] != fingerprint(study))
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 def fingerprint(study: Path) -> str:

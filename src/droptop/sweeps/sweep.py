@@ -4,7 +4,6 @@ One sweep at a time holds a study. Whoever runs a cell locks its folder, so no c
 is tried once more, from its last checkpoint; if it fails again, the sweep marks it as failed and goes on with the rest.
 """
 
-import json
 import os
 import socket
 import time
@@ -15,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from droptop import trackers
-from droptop.errors import BadRequest, Diverged
+from droptop.errors import BadRequest, Diverged, typed
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, defaults, override
 from droptop.runs.flags import record_flags
@@ -26,9 +25,11 @@ from droptop.runs.requests import FileHash, file_hash, load, record_environment
 from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
-from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, record_cells
+from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, is_edited, record_cells
 from droptop.system.files import write_changed, write_json
-from droptop.system.locks import Held, is_locked, locked
+from droptop.system.json_files import read_json
+from droptop.system.locks import Held, is_locked, locked, note_without_locks
+from droptop.system.toml_files import sealed
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
 
@@ -83,7 +84,7 @@ class Sweep(Driver):
             unbegun = []
         for job in jobs:
             key = (job.run, job.seed)
-            if is_done(*key):
+            if is_done(*key, job.config.configuration()):
                 self.done(job)
                 continue
             if job in unbegun:
@@ -98,7 +99,7 @@ class Sweep(Driver):
     def failed(self, job: Job, failure: Failure) -> None:
         """Mark a cell as failed, with the reason, in its folder."""
         place = seed_folder(job.run, job.seed)
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(exist_ok=True)
         tries = self.tries.get((job.run, job.seed), 1)
         about = {"error": failure.message, "traceback": failure.traceback, "tries": tries, "when": time.time()}
         write_json(place / "failed.json", about)
@@ -122,10 +123,15 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
     if not source.is_file():
         why = "is a folder" if source.is_dir() else "is not there"
         raise BadRequest(f"a sweep takes a study as a TOML file: {source} {why}")
+    if study_file is None and is_edited(out):
+        again = typed("sweep", source, "--out", out)
+        raise BadRequest(f"{source} has changed since droptop wrote it: if that was you, {again} sweeps it as it is")
     configs = read_study(source)
     if out.exists() and not out.is_dir():
         raise BadRequest(f"--out takes a folder; {out} is a file")
-    if out.is_dir() and {path.name for path in out.iterdir()} - {HELD, HOLDER} and not (out / "study.toml").exists():
+    begun = ("study.toml", HELD)  # the beginnings of what a sweep leaves that is killed as it begins
+    held_here = [path.name for path in out.iterdir()] if out.is_dir() else []
+    if "study.toml" not in held_here and not all(name.startswith(begun) for name in held_here):
         raise BadRequest(f"--out takes a new folder or that of a study; {out} holds something else")
     if is_locked(out, HELD):
         raise held_by(out)
@@ -138,13 +144,14 @@ def sweep(study_file: Path | None, out: Path, engine: Engine, observer: Observer
         raise BadRequest(f"--out takes a folder that can be written; {out}: {error.strerror}") from None
     with held(out):
         if study_file is not None:
-            write_changed(out / "study.toml", absolute_text(study_file).encode())
+            write_changed(out / "study.toml", sealed(absolute_text(study_file)).encode())
         remember_places(config.noted() for config in configs)
         new = (config for config in configs if not (out / "runs" / folder_name(config)).exists())
         if note := said_of({path: values for config in new for path, values in lighter(config, given).items()}):
             notes.append(note)
         for note in notes:
             observer.note(note)
+        note_without_locks(out / HELD, observer.note)
         hashed = cache(file_hash)
         folders = {out / "runs" / folder_name(config): config for config in configs}
         runs = {run: prepare(run, config, observer.note, hashed) for run, config in folders.items()}
@@ -204,7 +211,7 @@ def prepare(run: Path, config: Config, note: Callable[[str], None], hashed: File
         if recorded.fingerprint() == asked.fingerprint():  # an older folder, which holds what was asked for, stays so
             config = asked
     kept = replace(config, options=replace(config.options, first_seed=seeds.start, seeds=len(seeds)))
-    unfinished = not all(is_done(run, seed) for seed in config.seeds)
+    unfinished = not done(run, config)
     run.mkdir(parents=True, exist_ok=True)
     plan = Plan("run", {kept.options.debias: kept})
     write_changed(run / "config.toml", plan.toml().encode())
@@ -221,7 +228,8 @@ def waiting(runs: dict[Path, Config]) -> list[Pack]:
     """
     packs: list[tuple[int, Pack]] = []
     for run, config in runs.items():
-        missing = [Job(config, run.resolve(), seed) for seed in config.seeds if not is_done(run, seed)]
+        ours = config.configuration()
+        missing = [Job(config, run.resolve(), seed) for seed in config.seeds if not is_done(run, seed, ours)]
         if config.options.device == "cuda" and missing:
             packs.append((0, missing))
         else:
@@ -229,9 +237,15 @@ def waiting(runs: dict[Path, Config]) -> list[Pack]:
     return [pack for _, pack in sorted(packs, key=lambda item: item[0])]
 
 
+def done(run: Path, config: Config) -> bool:
+    """Return whether every seed of a configuration has its result."""
+    ours = config.configuration()
+    return all(is_done(run, seed, ours) for seed in config.seeds)
+
+
 def summarise(run: Path, config: Config) -> None:
     """Write summary.json of a configuration, unless one of its seeds is not done."""
-    if all(is_done(run, seed) for seed in config.seeds):
+    if done(run, config):
         write_json(run / "summary.json", RunFolder(run, config.noted()).summary())
 
 
@@ -250,7 +264,7 @@ def held(out: Path) -> Iterator[None]:
 def held_by(out: Path) -> BadRequest:
     """Return the refusal of a study that another sweep holds, with its process and host."""
     try:
-        entry = json.loads((out / HOLDER).read_text())
+        entry = read_json(out / HOLDER)
         who = f"process {entry['process']} on {entry['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         who = "another process"

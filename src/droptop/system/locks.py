@@ -1,5 +1,7 @@
-"""Locks on files, which the system frees when their holder ends, however it ends; on Windows too."""
+"""Locks on files, which the system frees when their holder ends, however it ends."""
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from droptop.errors import DroptopError
+from droptop.system import claims
 
 NAME = ".lock"
 WAIT = 30.0  # seconds: longer than a worker lives on after the command that started it was killed
@@ -24,21 +27,52 @@ def locked(
 ) -> Iterator[None]:
     """Hold the lock of a file, which is made if need be; raise `Held` after `wait` seconds (None: never).
 
-    Calls `waiting` once, after `patience` seconds without the lock.
+    Calls `waiting` once, after `patience` seconds without the lock. On a file system without locks, a claim stands in.
     """
-    lock = FileLock(path)
-    try:
-        lock.acquire(patience if wait is None else min(patience, wait), poll_interval=POLL)
-    except Timeout:
+    acquire, release = (_lock if claims.has_locks(path) else _claim)(path)
+    if not acquire(patience if wait is None else min(patience, wait)):
         waiting()
-        try:
-            lock.acquire(-1 if wait is None else max(wait - patience, 0), poll_interval=POLL)
-        except Timeout:
-            raise Held(f"{path.parent} is being written by another process") from None
+        if not acquire(math.inf if wait is None else max(wait - patience, 0)):
+            who = claims.holder(path) or "another process"
+            raise Held(f"{path.parent} is being written by {who}")
     try:
         yield
     finally:
-        lock.release()
+        release()
+
+
+def _lock(path: Path) -> tuple[Callable[[float], bool], Callable[[], None]]:
+    """Return what takes the lock of a file within some seconds, if it can, and what gives it back."""
+    lock = FileLock(path)
+
+    def acquire(seconds: float) -> bool:
+        try:
+            lock.acquire(-1 if seconds == math.inf else seconds, poll_interval=POLL)
+        except Timeout:
+            return False
+        return True
+
+    return acquire, lock.release
+
+
+def _claim(path: Path) -> tuple[Callable[[float], bool], Callable[[], None]]:
+    """Return the same two for a claim."""
+
+    def acquire(seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not claims.claim(path):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL)
+        return True
+
+    return acquire, lambda: claims.give_up(path)
+
+
+def note_without_locks(path: Path, note: Callable[[str], None]) -> None:
+    """Note it where the file system of a file has no locks."""
+    if not claims.has_locks(path):
+        note(f"{path.parent} is on a file system without locks: work in it from one machine at a time")
 
 
 @contextmanager
@@ -59,6 +93,8 @@ def is_locked(folder: Path, name: str = NAME) -> bool:
     try:
         if not path.exists():
             return False
+        if not claims.has_locks(path):
+            return claims.holder(path) is not None
         lock = FileLock(path)
         lock.acquire(timeout=0)
     except Timeout:

@@ -10,7 +10,6 @@ where they are new.
 """
 
 import hashlib
-import json
 import os
 import sys
 import warnings
@@ -23,6 +22,7 @@ import platformdirs
 
 from droptop.errors import BadRequest, DroptopError
 from droptop.system.files import write_json
+from droptop.system.json_files import read_json
 from droptop.system.locks import locked
 
 LIST = "DROPTOP_TRUSTED"  # in the environment: the file of the list
@@ -64,12 +64,12 @@ def known() -> Known:
     """Return the user's list, empty where there is none; raise BadRequest if it is damaged."""
     path = list_file()
     try:
-        read = json.loads(path.read_bytes())
+        read = read_json(path)
         files = {OwnFile(file, sha256) for file, hashes in read["files"].items() for sha256 in hashes}
         return Known(files, set(read["places"]))
     except FileNotFoundError:
         return Known(set(), set())
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         why = getattr(error, "strerror", None) or "it is damaged"
         raise BadRequest(
             f"{path}, the list of the files that you have named, cannot be read: {why}; remove it, and what older runs "

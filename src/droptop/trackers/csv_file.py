@@ -6,6 +6,7 @@ In pandas, `.pivot(index="step", columns="scalar", values="value")` makes one co
 import csv
 from pathlib import Path
 
+from droptop.escapes import csv_cell
 from droptop.trackers.tracker import Tracker
 
 
@@ -19,7 +20,7 @@ class CsvFile(Tracker):
         self.writer.writerow(("step", "scalar", "value"))
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        self.writer.writerows((step, name, value) for name, value in values.items())
+        self.writer.writerows((step, csv_cell(name), value) for name, value in values.items())
         self.file.flush()  # so that the file can be followed
 
     def close(self) -> None:

@@ -12,8 +12,9 @@ from droptop.results.statistics import compare
 from droptop.runs.flags import record_flags
 from droptop.runs.folder import RunFolder, is_done, read_tuned
 from droptop.runs.plan import Plan
-from droptop.runs.requests import file_hash, finished, ignore, record_environment
-from droptop.system.files import write_changed, write_json
+from droptop.runs.requests import file_hash, finished, ignore, record_environment, write_config
+from droptop.system.files import write_json
+from droptop.system.locks import note_without_locks
 from droptop.training.observer import Job, Observer
 from droptop.training.worker_pool import run_jobs
 
@@ -33,14 +34,17 @@ def execute(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
             note = observer.note if place == out else ignore
             record_environment(place, asked, unfinished, note, hashed)
         for place, asked in places.items():  # only once all of them are known to be what they were
-            write_changed(place / "config.toml", asked.toml().encode())
+            write_config(place, asked)
             if unfinished:
                 record_flags(place, asked)
+        if unfinished:
+            note_without_locks(out / "config.toml", observer.note)
+    configurations = {run: arm.configuration() for run, arm in runs.items()}
     jobs = [
         Job(arm, run, seed, name=f"{name} seed {seed}")
         for seed in plan.seeds
         for (run, arm), name in zip(runs.items(), plan.arms)
-        if not is_done(run, seed)
+        if not is_done(run, seed, configurations[run])
     ]
     if jobs:
         run_jobs(jobs, observer, plan.options.threads)

@@ -14,7 +14,7 @@ from droptop.system.files import write_atomic
 
 def write_record(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """Write tensors and what is noted about them as one safetensors file."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)  # in the seed's, which is not made anew where somebody has removed it
     on_host = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     # One entry of metadata: safetensors writes several of them in an order that changes from call to call.
     write_atomic(folder / f"{name}.safetensors", save(on_host, {"about": json.dumps(about)}))

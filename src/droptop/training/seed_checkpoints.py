@@ -62,6 +62,11 @@ class SeedCheckpoints:
         self.writing = BACKGROUND.submit(timed, checkpoint.write, self.folder, name, tensors, about)
         self.start_clock(max(time.monotonic() - started, write_seconds))
 
+    def tidy(self) -> None:
+        """Remove what was to be removed when a kill came between; at the end of a seed nothing else would."""
+        if self.folder.is_dir():
+            checkpoint.tidy(self.folder)
+
     def wait(self) -> float:
         """Wait for the checkpoint that is being written; return the seconds it took, or raise what went wrong."""
         if self.writing is None:
@@ -87,6 +92,9 @@ class SeedCheckpoints:
                 continue
             if about["config"] != self.config.fingerprint():
                 raise BadRequest(f"{self.run / 'config.toml'} has changed since {header} was written")
+            if about["seed"] != self.seed:
+                self.warn(f"{header} is of seed {about['seed']}; going back to what was before it")
+                continue
             if not matches(self.metrics_path, about["metrics"]):
                 self.warn(f"metrics.jsonl does not go with {header}; going back to what was before it")
                 continue

@@ -27,6 +27,7 @@ from droptop.training.metrics_file import MetricsFile
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.record_files import write_moment
 from droptop.training.seed_checkpoints import SeedCheckpoints
+from droptop.training.seed_manifest import forget, write_manifest
 from droptop.training.stepping import StepRecord, Steps
 from droptop.training.tracking import Logbook
 from droptop.types import Position
@@ -105,8 +106,9 @@ class SeedRun:
         Raise Interrupted if asked to stop, Diverged if a loss is not finite.
         """
         with folder_lock(self.folder, self.warn):
-            if is_done(self.run, self.seed):
+            if is_done(self.run, self.seed, self.config.configuration()):
                 return
+            forget(self.folder, self.warn)
             stream = build_stream(self.config, self.seed)
             write_spec(self.folder, stream.spec)
             position, metrics_bytes, steps = self.prepare_steps(stream)
@@ -125,6 +127,8 @@ class SeedRun:
                 self.checkpoints.wait_quietly()  # the folder stays locked while it is written to
                 self.metrics.close()
                 self.log.close()
+            write_manifest(self.config, self.folder, self.seed, self.metrics.hash.hexdigest(), result)
+            self.checkpoints.tidy()
             write_json(self.folder / "result.json", result)
 
     def prepare_steps(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:

@@ -123,7 +123,7 @@ class WorkerPool:
 
     def failed(self, worker: Worker, jobs: Sequence[Job], failure: Failure) -> None:
         """Act on the failure of a worker with all of these jobs; raise it, which stops all workers."""
-        raise failure.kind(failure.message)
+        raise failure.error
 
     def failed_alone(self, job: Job, failure: Failure) -> None:
         """Act on the failure of one job while its worker goes on with the others; only a patient pool hears of it."""
@@ -178,7 +178,7 @@ class PipeHere:
         """Act on a message; raise what made jobs fail."""
         kind, number, value = message
         if kind == "failed":
-            raise value.kind(value.message)
+            raise value.error
         if kind != "free":
             tell(self.observer, self.jobs[number], kind, value)
 

@@ -19,7 +19,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from droptop.data.image_cache import forget_reads, sharing_reads
-from droptop.errors import DiedAtOnce, DroptopError, WorkerDied
+from droptop.errors import DiedAtOnce, DroptopError, WorkerDied, no_memory
+from droptop.escapes import visible
 from droptop.nets import Precision, allow_tf32
 from droptop.runs.folder import seed_folder
 from droptop.training.concurrent_seeds import ConcurrentSeeds
@@ -103,13 +104,23 @@ def send_note(pipe: Pipe, number: int, text: str) -> None:
     pipe.send(("note", number, text))
 
 
+def lines(*texts: str) -> str:
+    """Return texts as the lines of an error."""
+    return "\n".join(map(visible, texts))
+
+
 @dataclass(frozen=True)
 class Failure:
     """Say why jobs were not done, in a form that travels between processes."""
 
     kind: type[DroptopError]
-    message: str
+    message: str  # as the error says it
     traceback: str
+
+    @property
+    def error(self) -> DroptopError:
+        """Return the error, to raise it in another process."""
+        return self.kind(*self.message.split("\n"))
 
     @classmethod
     def of(cls, error: Exception, job: Job) -> "Failure":
@@ -118,13 +129,15 @@ class Failure:
         if isinstance(error, DroptopError):
             return cls(type(error), str(error), trace)
         if isinstance(error, OSError):
-            return cls(WorkerDied, f"{error.filename or job.run}: {error.strerror or error}", trace)
+            return cls(WorkerDied, lines(f"{error.filename or job.run}: {error.strerror or error}"), trace)
+        if text := no_memory(error):
+            return cls(WorkerDied, lines(f"{job.name}: {text}"), trace)
         method_file = job.config.options.method.partition(":")[0]
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == method_file]
-        if lines:  # who wrote the method wants to know this line, not what droptop did before
-            where = f"{method_file}, line {lines[-1]}"
-            return cls(DroptopError, f"{job.name} failed: {where}: {type(error).__name__}: {error}", trace)
-        return cls(DroptopError, f"{job.name} failed:\n{trace}", trace)
+        numbers = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == method_file]
+        if numbers:  # who wrote the method wants to know this line, not what droptop did before
+            where = f"{method_file}, line {numbers[-1]}"
+            return cls(DroptopError, lines(f"{job.name} failed: {where}: {type(error).__name__}: {error}"), trace)
+        return cls(DroptopError, lines(f"{job.name} failed:", *trace.split("\n")), trace)
 
     @classmethod
     def of_death(cls, job: Job, exitcode: int | None, step: int | None) -> "Failure":
@@ -134,7 +147,7 @@ class Failure:
         when = " before its first step" if step is None else " in its first step" if step == 0 else ""
         why = f"{job.name}: its process died{when} ({how}){killed}"
         saved = any((seed_folder(job.run, job.seed) / "checkpoints").glob("*.json"))
-        return cls(WorkerDied if saved else DiedAtOnce, why, why)
+        return cls(WorkerDied if saved else DiedAtOnce, lines(why), why)
 
 
 @dataclass

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from droptop.results.metrics import Evaluation, accuracy_curve, accuracy_matrix
 from droptop.results.series import Lines
-from droptop.runs.folder import RunFolder, whole_lines, whole_result
-from droptop.runs.records import Confusion, Maps, read_confusion, read_maps
+from droptop.runs.folder import RunFolder
+from droptop.runs.records import Confusion, Maps
+from droptop.runs.seed_files import SeedFiles
 
 
 @dataclass
@@ -18,6 +18,7 @@ class Seed:
     lines: Lines  # of its metrics.jsonl; empty where that was damaged after the seed was done
     result: dict[str, Any] | None  # None until the seed is done
     confusion: list[Confusion]
+    files: SeedFiles
 
     @property
     def classes(self) -> list[str]:
@@ -62,6 +63,7 @@ class Arm:
 
     run: RunFolder
     seeds: dict[int, Seed]  # only those that have begun
+    files: list[SeedFiles]  # of all seeds
 
     @property
     def name(self) -> str:
@@ -76,7 +78,7 @@ class Arm:
     @cached_property
     def maps(self) -> Maps | None:
         """Return the attention maps of the first seed that recorded any; None where none did."""
-        by_seed = (read_maps(self.run.path, number) for number in self.seeds)
+        by_seed = (seed.files.maps for seed in self.seeds.values())
         return next((maps for maps in by_seed if maps is not None), None)
 
     @property
@@ -87,14 +89,35 @@ class Arm:
 
 def read_arm(run: RunFolder) -> Arm:
     """Return what an arm has measured so far."""
-    seeds = {number: read_seed(run.path, number) for number in run.seeds}
-    return Arm(run, {number: seed for number, seed in seeds.items() if seed.lines or seed.result})
+    seeds = {number: read_seed(run, number) for number in run.seeds}
+    files = [seed.files for seed in seeds.values()]
+    return Arm(run, {number: seed for number, seed in seeds.items() if seed.lines or seed.result}, files)
 
 
-def read_seed(run: Path, seed: int) -> Seed:
+def read_seed(run: RunFolder, number: int) -> Seed:
     """Return what a seed has measured so far."""
-    result = whole_result(run, seed)  # read first: a seed that is done by now has all its metrics
-    lines = whole_lines(run, seed)
+    files = SeedFiles(run, number, whole=True)  # reads the result first: a seed that is done by now has all its metrics
+    lines, result, confusion = files.lines, files.result, files.confusion
     if result is not None and sum("task_end" in line for line in lines) < len(result["tasks"]):
         lines = []  # damaged since it was done: half a curve would pass for a whole one
-    return Seed(lines, result, read_confusion(run, seed))
+    classes = [len(next(iter(groups.values()))["n"]) for line in lines for groups in line.get("eval", {}).values()]
+    tests = set(next((line["eval"] for line in lines if "eval" in line), ()))
+    if classes and any(len(each.classes) != classes[0] or set(each.counts) != tests for each in confusion):
+        confusion = []
+    return Seed(lines, result, confusion, files)
+
+
+def leave_out_odd_ones(arms: list[Arm]) -> None:
+    """Leave out seeds that have other test sets or figures than most, as only damage makes them."""
+    done = [(arm, number, seed) for arm in arms for number, seed in arm.seeds.items() if seed.result]
+    shapes = [
+        repr([(test, sorted(figures)) for test, figures in seed.result["tests"].items()])
+        for _, _, seed in done
+        if seed.result
+    ]
+    usual = max(shapes, key=shapes.count, default="")
+    for (arm, number, seed), shape in zip(done, shapes):
+        if shape != usual:
+            del arm.seeds[number]
+            seed.files.unfit.append(f"{seed.files.folder / 'result.json'} has other figures than most")
+            seed.files.result = None

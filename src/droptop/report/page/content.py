@@ -56,4 +56,5 @@ class Page:
     sections: list[Section] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     attention: dict[str, Any] | None = None
+    unfit: list[str] = field(default_factory=list)  # what is not what was written, and left out
     notes: list[str] = field(default_factory=list)  # what was left out to keep the page small, or went wrong

@@ -1,6 +1,7 @@
 """From a folder to one HTML file that needs nothing else: style, script, charts and pictures are in it."""
 
-import json
+import hashlib
+from base64 import b64encode
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
@@ -14,14 +15,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from droptop.errors import BadRequest
+from droptop.escapes import in_script, readable
 from droptop.report.page.content import Page
 from droptop.report.page.runs import page_of_runs
 from droptop.report.page.study import page_of_study
 from droptop.report.page.tuning import page_of_tuning
-from droptop.runs.folder import environments, read_request, recorded_flags
+from droptop.runs.folder import read_request
+from droptop.runs.noted import environments, recorded_flags
 from droptop.sweeps.tuning.findings import is_tuning
 from droptop.system.cache_folder import cache_folder
 from droptop.system.files import write_atomic
+from droptop.system.toml_files import without_seal
 
 
 def describe(folder: Path, again: str, by: Sequence[str] | None = None, against: str | None = None) -> Page:
@@ -31,18 +35,21 @@ def describe(folder: Path, again: str, by: Sequence[str] | None = None, against:
     """
     if (folder / "study.toml").is_file():
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
-        return page_of_study(
-            folder, again, (folder / "study.toml").read_text("utf-8"), environment_of(runs), by, against
-        )
+        return page_of_study(folder, again, text_of(folder / "study.toml"), environment_of(runs), by, against)
     if is_tuning(folder):
         runs = sorted(path.parent for path in (folder / "runs").glob("*/environment.json"))
         return page_of_tuning(folder, again, environment_of(runs))
     request = read_request(folder)
-    text = (folder / "config.toml").read_text("utf-8")
+    text = text_of(folder / "config.toml")
     page = page_of_runs(request, again, text, environment_of([folder]))
     if config_was_changed(folder):
         page.notes.append("config.toml was changed after the run began: neither it nor the command is what was run.")
     return page
+
+
+def text_of(path: Path) -> str:
+    """Return what a file of options says, without the seal at its end."""
+    return without_seal(path.read_text("utf-8", errors="replace"))
 
 
 def config_was_changed(folder: Path) -> bool:
@@ -69,6 +76,7 @@ def render(page: Page, newest: str = "") -> str:
     environment = Environment(
         loader=PackageLoader("droptop.report.page", "assets"),
         autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else readable(str(value)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -83,21 +91,36 @@ def render(page: Page, newest: str = "") -> str:
         }
         for section in sections
     }
+    scripts = [bundle(), (assets / "page.js").read_text("utf-8")]
     return environment.get_template("page.html").render(
         page=page,
         version=newest,
-        style=Markup((assets / "page.css").read_text()),
-        script=Markup((assets / "page.js").read_text()),
-        bundle=Markup(bundle()),
-        data=in_script(data),
-        maps=in_script(page.attention),
+        policy=policy(scripts, served=bool(newest)),
+        style=Markup((assets / "page.css").read_text("utf-8")),
+        scripts=[Markup(script) for script in scripts],
+        data=Markup(in_script(data)),
+        maps=Markup(in_script(page.attention)),
     )
 
 
-def in_script(value: Any) -> Markup:
-    """Return a value as JSON for a script element, escaped so that no text in it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+def policy(scripts: Sequence[str], served: bool) -> str:
+    """Return the page's Content-Security-Policy: of all scripts these alone run, and none makes text into code.
+
+    Nothing is asked of any network; a page that is served asks its server for newer ones. Styles are let in wherever
+    they stand, since charts have some of their own: the worst that a name could do by one is to look odd.
+    """
+    hashes = [f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts]
+    return "; ".join(
+        [
+            "default-src 'none'",
+            " ".join(["script-src", *hashes]),
+            "style-src 'unsafe-inline'",
+            "img-src data: blob:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            *(["connect-src 'self'"] if served else []),
+        ]
+    )
 
 
 @lru_cache
@@ -123,11 +146,9 @@ def bundle() -> str:
     return text
 
 
-def write_report(
-    folder: Path, out: Path, again: str, by: Sequence[str] | None = None, against: str | None = None
-) -> Path:
+def write_report(folder: Path, out: Path, again: str) -> Path:
     """Write the page of a folder to a file; return its path; refuse what is not a folder."""
     if not folder.is_dir():
         raise BadRequest(f"{folder} is not a folder")
-    write_atomic(out, render(describe(folder, again, by, against)).encode())
+    write_atomic(out, render(describe(folder, again)).encode())
     return out

@@ -4,11 +4,12 @@ from typing import Any
 
 from droptop.report.page import groups, sections
 from droptop.report.page.answer import describe_comparison, describe_run
-from droptop.report.page.arms import Arm, read_arm
+from droptop.report.page.arms import Arm, leave_out_odd_ones, read_arm
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Page
 from droptop.report.tables import listed
-from droptop.runs.folder import Request, read_costs
+from droptop.runs.findings import Findings
+from droptop.runs.folder import Request, read_costs, unfit_costs
 from droptop.system.short_names import short_name
 
 PARTS = (
@@ -26,6 +27,7 @@ PARTS = (
 def page_of_runs(request: Request, again: str, config_text: str, environment: dict[str, Any]) -> Page:
     """Return the page of a run or a comparison, with what is measured so far."""
     arms = [read_arm(arm) for arm in request.arms]
+    leave_out_odd_ones(arms)
     run = arms[-1].run
     kind = "run" if request.command == "run" else "comparison"
     methods = listed(list(dict.fromkeys(short_name(arm.run.method) for arm in arms)))
@@ -47,6 +49,10 @@ def page_of_runs(request: Request, again: str, config_text: str, environment: di
     ]
     page.sections = [section for part in PARTS if (section := part(arms, page.notes)) is not None]
     page.attention = attention_data({arm.name: arm.maps for arm in arms if arm.maps is not None}, page.notes)
+    findings = Findings(request.out)
+    for files in (files for arm in arms for files in arm.files):
+        findings.add(files)
+    page.unfit = [*findings.lines(), *unfit_costs(request.out)]
     return page
 
 
@@ -56,7 +62,7 @@ def progress(arms: list[Arm]) -> str:
     if done == total:
         return ""
     begun = [
-        f"{arm.name} seed {number} is at step {seed.lines[-1]['step']}, in task {seed.lines[-1]['task'] + 1}"
+        f"{arm.name} seed {number} is at step {seed.lines[-1]['step']}, in task {seed.lines[-1].get('task', 0) + 1}"
         for arm in arms
         for number, seed in arm.seeds.items()
         if seed.result is None and seed.lines

@@ -15,7 +15,7 @@ from droptop.report.page.stress import lead_with_cues
 from droptop.report.sentences import VERBS
 from droptop.results.statistics import FEWEST, verdict
 from droptop.results.stress import stressed
-from droptop.runs.records import read_maps
+from droptop.runs.seed_files import SeedFiles
 from droptop.sweeps.pairing import Plain, reference_of
 from droptop.sweeps.results import BY, FIGURES, also_varied, grouped_rows, with_short_names
 from droptop.sweeps.study_folder import StudyFolder, requested_cells
@@ -37,12 +37,14 @@ def page_of_study(
     Runs are grouped by stream and the options in `by`, by default method and debiasing; differences are to what
     `against` says, by default the same without debiasing. Of a study of cues, cues are told apart as well.
     """
-    folder, cells = StudyFolder(study), set(requested_cells(study))
+    unread: list[str] = []
+    folder, cells = StudyFolder(study, unread.append), set(requested_cells(study))
     counts, failures = folder.counts(cells), [(cell, error) for cell, error in folder.failures() if cell in cells]
     values = [value for value in folder.values() if (value["run"], value["seed"]) in cells]
     page = Page("study", study.name or str(study), "", [], again, config_text, environment)
     if counts["done"] < len(cells):
         page.progress = f"{counts['done']} of {tables.counted(len(cells), 'cell')} are done, {counts['failed']} failed"
+    page.unfit = [*unread[:20], *folder.lines()]
     page.notes += [
         f"failed: {cell.run}, seed {cell.seed}: {error.strip().splitlines()[-1]}" for cell, error in failures[:20]
     ]
@@ -62,7 +64,7 @@ def page_of_study(
         add_curves(page, values, over, by)
     if cues:
         lead_with_cues(page, cues)
-    page.attention = attention_of_a_pair(study, values, page.notes)
+    page.attention = attention_of_a_pair(folder, values, page)
     if len(rows) > MOST_ROWS:
         page.notes.append(f"The table has the first {MOST_ROWS} of {len(rows)} rows; `droptop results` has all.")
     page.tables = [
@@ -76,7 +78,7 @@ def page_of_study(
     return page
 
 
-def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[str]) -> dict[str, Any] | None:
+def attention_of_a_pair(folder: StudyFolder, values: list[dict[str, Any]], page: Page) -> dict[str, Any] | None:
     """Return maps of where a model looks without and with debiasing, of the first runs that differ in that alone.
 
     None where no pair recorded maps.
@@ -87,17 +89,19 @@ def attention_of_a_pair(study: Path, values: list[dict[str, Any]], notes: list[s
         if (twin := plain.twin(value)) is not None:
             pairs.setdefault((twin["run"], value["run"]), value)
     for runs, value in pairs.items():
-        pair = [read_maps(study / "runs" / run, value["seed"]) for run in runs]
+        files = [SeedFiles(folder.runs[run], value["seed"]) for run in runs]
+        pair = [of_run.maps for of_run in files]
+        page.unfit += [f"{line}: left out" for of_run in files for line in of_run.unfit]
         maps = {
             arm: recorded for arm, recorded in zip(("none", short_name(value["debias"])), pair) if recorded is not None
         }
         if len(maps) == 2:
             if len(pairs) > 1:
-                notes.append(
+                page.notes.append(
                     f"Where the model looks is shown for {short_name(value['method'])} on "
                     f"{short_name(value['data'])}; reports of the study's runs show others."
                 )
-            return attention_data(maps, notes)
+            return attention_data(maps, page.notes)
     return None
 
 

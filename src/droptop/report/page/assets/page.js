@@ -6,6 +6,7 @@
   const data = read("data"), maps = read("maps-data");
 
   // -- Charts: their colours are CSS variables, filled in here, so that they follow the reader's colour scheme --------
+  // With `ast`, Vega interprets the expressions of a chart: the page's policy lets no text become code.
 
   const objects = {};  // the rows of each section as objects, which is what Vega takes
   for (const [name, { columns, rows }] of Object.entries(data)) {
@@ -32,11 +33,12 @@
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     for (const place of all(".chart")) {
       const { section, chart } = place.dataset;
-      const text = JSON.stringify(data[section].charts[chart]).replace(/var\((--[\w-]+)\)/g, (_, name) => colour(name));
-      const spec = { ...JSON.parse(text), datasets: { rows: objects[section] } };
+      const filled = JSON.parse(JSON.stringify(data[section].charts[chart]), (_, value) =>
+        typeof value === "string" ? value.replace(/^var\((--[\w-]+)\)$/, (_, name) => colour(name) || value) : value);
+      const spec = { ...filled, datasets: { rows: objects[section] } };
       try {
         place.view?.finalize();
-        const options = { actions: false, renderer: "svg", config, tooltip: { theme: dark ? "dark" : "light" } };
+        const options = { actions: false, ast: true, renderer: "svg", config, tooltip: { theme: dark ? "dark" : "light" } };
         place.view = await vegaEmbed(place, spec, options);
       } catch (error) {
         place.textContent = `This chart could not be drawn: ${error.message}`;
@@ -48,10 +50,19 @@
 
   // -- The numbers behind each chart ---------------------------------------------------------------------------------
 
+  // As `csv_cell` in escapes.py has it: one line per row, and no text that a spreadsheet would calculate.
+  const unseen = /[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+  const escaped = (letter) => {
+    const short = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[letter], code = letter.codePointAt(0), hex = code.toString(16);
+    return short ?? (code < 0x100 ? `\\x${hex.padStart(2, "0")}` : code < 0x10000 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`);
+  };
+
   function csv({ columns, rows }) {
     const cell = (value) => {
-      const text = value === null ? "" : String(value);
-      return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+      if (typeof value !== "string") return value === null ? "" : String(value);
+      const formula = /^[=+@\t\r\n＝＋－＠-]/.test(value) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value);
+      const text = (formula ? "'" : "") + value.replace(unseen, escaped);
+      return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
     return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
   }

@@ -1,0 +1,108 @@
+"""Claims on files, for file systems without locks: a file beside another says which process has that one.
+
+The system frees a lock when its holder ends, however it ends; a claim stays. It is void once its process has ended,
+which only the machine of that process can tell: a claim from another machine is for a person to remove.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+LACKING = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # what flock says there
+SUFFIX = ".claim"
+_tried: dict[int, bool] = {}  # by file system: whether it has locks
+
+
+def has_locks(path: Path) -> bool:
+    """Return whether a file can be locked; it is made if need be. What else is wrong with it, locking it will say."""
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return True
+    try:
+        device = os.fstat(number).st_dev
+        if device not in _tried:
+            _tried[device] = _can_lock(number)
+        return _tried[device]
+    finally:
+        os.close(number)
+
+
+def _can_lock(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in LACKING
+    return True
+
+
+def claim(path: Path) -> bool:
+    """Claim a file for this process; return whether it has it now. A void claim is removed first."""
+    place = _place(path)
+    if (found := _read(place)) is not None and _void(found):
+        aside = place.with_name(f"{place.name}.{os.getpid()}")
+        with suppress(FileNotFoundError):
+            place.rename(aside)  # of several processes only one has it then
+            if _read(aside) == found:
+                aside.unlink()
+            else:  # another process was faster, and this is its claim
+                aside.rename(place)
+    try:
+        number = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        return False
+    with os.fdopen(number, "w") as file:
+        json.dump(_this_process(), file)
+    return True
+
+
+def give_up(path: Path) -> None:
+    """Remove the claim of this process."""
+    _place(path).unlink(missing_ok=True)
+
+
+def holder(path: Path) -> str | None:
+    """Return in words which process has a file, and what to do if it has ended; None where nobody has it."""
+    found = _read(_place(path))
+    if found is None or _void(found):
+        return None
+    who = f"process {found.get('process', '?')} on {found.get('host', 'some machine')}"
+    return f"{who}; this file system has no locks: if that process has ended, remove {_place(path)}"
+
+
+def _place(path: Path) -> Path:
+    return path.with_name(path.name + SUFFIX)
+
+
+def _this_process() -> dict[str, Any]:
+    return {"process": os.getpid(), "host": platform.node(), "began": _began(os.getpid())}
+
+
+def _began(process: int) -> str | None:
+    """Return when a process of this machine began, since its start; None where there is no such process."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path(f'/proc/{process}/stat').read_text().rpartition(')')[2].split()[19]}"
+    except OSError:
+        return None
+
+
+def _void(found: dict[str, Any]) -> bool:
+    """Return whether the process of a claim is known to have ended."""
+    return found.get("host") == platform.node() and _began(int(found.get("process", 0))) != found.get("began")
+
+
+def _read(place: Path) -> dict[str, Any] | None:
+    """Return what a claim says; {} while it is being written, None where there is none."""
+    try:
+        found = json.loads(place.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
