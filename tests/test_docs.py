@@ -17,6 +17,7 @@ import torch
 from droptop import Diverged, make_learner
 from droptop.debias import find
 from droptop.runs import checkpoint
+from droptop.system import user_files
 
 from toys import CLASSES, FLOAT_SPEC, SMALL, SPEC, differences, feed, snapshot, toy_batches
 
@@ -62,6 +63,7 @@ def hide(tmp_path):
     """The file that the page shows."""
     ((name, text),) = [(title, text) for _, title, text in blocks(DEBIASER_PAGE) if title]
     (tmp_path / name).write_text(text)
+    user_files.named(str(tmp_path / name))
     return str(tmp_path / name)
 
 

@@ -242,6 +242,9 @@ def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
 
     runs = [RunFolder(run, arm.noted(), name) for (run, arm), name in zip(plan.folders(out).items(), plan.arms)]
     summaries = [result] if plan.command == "run" else result["arms"].values()
+    if plan.command == "compare" and plan.options.limit is None:
+        with note_write_errors(was_finished, "what a step costs", observer.note):
+            record_costs(plan, out, observer)
     with note_write_errors(was_finished, "figures", observer.note):
         for run, summary in zip(runs, summaries):
             for seed, why in figures.draw_run(run, summary).items():
@@ -251,10 +254,6 @@ def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
                 )
         if plan.command == "compare":
             figures.draw_comparison(runs, out, result)
-    if plan.command == "compare" and plan.options.limit is None:
-        with note_write_errors(was_finished, "what a step costs", observer.note):
-            record_costs(plan, out, observer)
-    with note_write_errors(was_finished, "the SHA-256 of a summary", observer.note):
         for place in {out, *plan.folders(out)}:
             files = [place / name for name in ("config.toml", "summary.json", "compare.json", "cost.json")]
             write_manifest(place, [*files, *(place / "figures").glob("*.png")])

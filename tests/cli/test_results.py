@@ -43,7 +43,10 @@ def test_a_study_without_results_is_refused(swept_copy, capsys):
     for path in swept_copy.glob("runs/*/*/result.json"):
         path.unlink()
     assert main(["results", str(swept_copy)]) == 2
-    assert capsys.readouterr().err == f"droptop: {swept_copy} has no cell that is done\n"
+    *gone, refused = capsys.readouterr().err.splitlines()
+    assert refused == f"droptop: {swept_copy} has no cell that is done"
+    assert len(gone) == 4
+    assert all(line.endswith("result.json is gone: left out") for line in gone)
 
 
 @pytest.mark.parametrize(

@@ -187,13 +187,13 @@ def test_resume_waits_for_a_busy_folder_and_says_so(comparison, tmp_path):
 
 
 def test_damaged_results_are_made_again(comparison, tmp_path, capsys, here):
-    out = tmp_path / "damaged"
+    out = tmp_path / "out"
     shutil.copytree(comparison[0], out)
     for seed, damage in enumerate(("{", "{}")):
         (out / f"none/seed-{seed}/result.json").write_text(damage)
     assert main(["status", str(out)]) == 0
     states = capsys.readouterr().out
-    assert (states.count("stopped"), states.count("done")) == (2, 2)
+    assert (states.count("damaged"), states.count("done")) == (2, 2)
     assert (out / "none/seed-0/result.json").read_text() == "{"  # whoever asks changes nothing
     done = here("resume", out)
     assert done.returncode == 0

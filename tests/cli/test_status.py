@@ -22,7 +22,10 @@ def test_a_run_of_a_study_has_a_line_per_seed(swept, capsys):
 
 
 def test_seeds_are_done_running_stopped_or_waiting(comparison, swept_copy, capsys):
-    """By what their folders hold: a result, a lock that somebody holds, metrics alone, or nothing."""
+    """By what their folders hold: a result, a lock that somebody holds, metrics alone, or nothing.
+
+    One whose result is gone, which its manifest knows of, is damaged.
+    """
     run = next(swept_copy.glob("runs/*droptop*"))
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(text.replace("seeds = 2\n", "seeds = 4\n"))
@@ -30,9 +33,9 @@ def test_seeds_are_done_running_stopped_or_waiting(comparison, swept_copy, capsy
     with folder_lock(run / "seed-2"):
         assert main(["status", str(run)]) == 0
     said = capsys.readouterr().out
-    assert [word for word in said.split() if word in ("done", "running", "stopped", "waiting")] == [
+    assert [word for word in said.split() if word in ("done", "running", "damaged", "stopped", "waiting")] == [
         "done",
-        "stopped",
+        "damaged",
         "running",
         "waiting",
     ]

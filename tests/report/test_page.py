@@ -197,6 +197,8 @@ def test_a_large_run_stays_small(tmp_path):
     classes, tasks, steps = [f"class number {n}" for n in range(100)], [[n, n + 1] for n in range(0, 100, 2)], 800
     (tmp_path / "config.toml").write_text(plan(configure("split-cifar100", seeds=1)).toml())
     random, seed = np.random.default_rng(0), tmp_path / "seed-0"
+    for name in ("maps", "confusion"):
+        (seed / name).mkdir(parents=True)
     tally = {"all": {"n": [10] * 100, "correct": [5] * 100}}
     for task in range(50):
         noise = torch.rand(8, 112, 112)

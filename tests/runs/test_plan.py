@@ -11,6 +11,7 @@ from droptop.options import flatten
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import debias_name
 from droptop.runs.requests import load
+from droptop.system import user_files
 
 FOG = str(Path(__file__).parents[1] / "debias/fog.py")
 
@@ -110,6 +111,12 @@ def test_a_run_of_several_arms_is_refused(debias, arms):
         plan_of("run", "fashion", "er", debias, {}, arms)
 
 
+@pytest.fixture(autouse=True)
+def named():
+    """Say that this file may be executed, as the command line does."""
+    user_files.named(FOG)
+
+
 def test_files_name_arms_by_their_text_before_the_ending(tmp_path):
     assert (debias_name(FOG), debias_name(f"droptop+{FOG}:Fog"), debias_name("robust")) == (
         "fog",
@@ -122,6 +129,7 @@ def test_files_name_arms_by_their_text_before_the_ending(tmp_path):
     assert plan.arms["droptop+fog"].options.debias == f"droptop+{FOG}"
     other = tmp_path / "fog.py"
     other.write_text(Path(FOG).read_text())
+    user_files.named(str(other))
     with pytest.raises(BadRequest, match="--debias takes every arm once"):
         compared(f"{FOG},{other}")
 

@@ -21,6 +21,7 @@ from droptop.runs.kept_files import Copy, noted
 from droptop.runs.requests import begin
 from droptop.runs.trust import trusted
 from droptop.system import trusted_files
+from droptop.system.toml_files import without_seal
 from droptop.system.trusted_files import Untrusted, known
 
 from pictures import picture, save
@@ -66,8 +67,18 @@ def with_option(text, name, value):
     return "\n".join([*([] if at else [f'{name} = "{value}"']), *lines]) + "\n"
 
 
+def unseal(folder, *patterns):
+    """Make the folder look as if a version without checksums had written it: whoever changes one can do that."""
+    for path in folder.rglob("manifest.json"):
+        path.unlink()
+    for pattern in patterns:
+        for path in folder.glob(pattern):
+            path.write_text(without_seal(path.read_text()))
+
+
 def poison(run, evil, *options):
     """Let a run folder name somebody else's files, with copies and hashes as if it had begun with them."""
+    unseal(run, "config.toml", "*/config.toml")
     for place in (run, *(path.parent for path in run.glob("*/config.toml"))):
         file = place / "config.toml"
         for option in options:
@@ -110,6 +121,7 @@ def test_commands_that_look_run_nothing(theirs, evil, here):
 
 def test_commands_that_look_at_a_study_run_nothing(swept_copy, evil, here):
     study = swept_copy / "study.toml"
+    unseal(swept_copy, "study.toml", "runs/*/config.toml")
     for option in OPTIONS:
         study.write_text(
             with_option(study.read_text(), "log" if option == "module" else option, value_of(evil, option))

@@ -53,7 +53,7 @@ def both_trainings(out: Path, data: str) -> CellResults:
                 }
                 place = results.run_folder(impact.cell(results.scope, data, kind, method)) / f"seed-{seed}"
                 place.mkdir(parents=True)
-                write_json(place / "result.json", {"classes": [], "tasks": [], "tests": tests})
+                write_json(place / "result.json", {"classes": ["a", "b"], "tasks": [[0], [1]], "tests": tests})
     assert results.missing == 0
     return results
 
