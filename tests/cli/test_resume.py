@@ -192,7 +192,7 @@ def test_damaged_results_are_made_again(comparison, tmp_path, capsys, here):
     for seed, damage in enumerate(("{", "{}")):
         (out / f"none/seed-{seed}/result.json").write_text(damage)
     assert main(["status", str(out)]) == 0
-    states = capsys.readouterr().out
+    states = capsys.readouterr().out.split()
     assert (states.count("damaged"), states.count("done")) == (2, 2)
     assert (out / "none/seed-0/result.json").read_text() == "{"  # whoever asks changes nothing
     done = here("resume", out)

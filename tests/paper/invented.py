@@ -39,7 +39,9 @@ def invent(results):
             figures = {figure: 50 + luck + random.normal() for figure in ("A_avg", "A_last", "F_last")}
             result = {"classes": list("abcd"), "tasks": TASKS, "tests": dict.fromkeys(tests, figures)}
             (place / "result.json").write_text(json.dumps(result))
-            lines = [{"step": step} | ({"task_end": True, "eval": {}} if step % 120 == 0 else {}) for step in range(1, 241)]
+            lines = [
+                {"step": step} | ({"task_end": True, "eval": {}} if step % 120 == 0 else {}) for step in range(1, 241)
+            ]
             lines[59]["kappa"] = {"0": 4.5}
             (place / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 

@@ -59,7 +59,9 @@ def write_runs(out, kappas):
             (place / "result.json").write_text(
                 json.dumps({"classes": list("abcd"), "tasks": [[0, 1], [2, 3]], "tests": {"clean": {"A_avg": 50.0}}})
             )
-            lines = [{"step": step} | ({"task_end": True, "eval": {}} if step % 120 == 0 else {}) for step in range(1, 241)]
+            lines = [
+                {"step": step} | ({"task_end": True, "eval": {}} if step % 120 == 0 else {}) for step in range(1, 241)
+            ]
             for step, kappa in kappas[config.droptop.intensity.reference, seed].items():
                 lines[step - 1]["kappa"] = kappa
             (place / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
