@@ -20,7 +20,7 @@ from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
 from droptop.runs.config import check_name
-from droptop.runs.folder import RunFolder, read_costs, read_request, seed_folder
+from droptop.runs.folder import TUNED, RunFolder, read_costs, read_request, seed_folder
 from droptop.runs.manifest import write_manifest
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.own_objects import Data, Model, handed_over
@@ -29,7 +29,16 @@ from droptop.runs.reference import usual_debias
 from droptop.runs.requests import begin, check, finished, load, with_seeds
 from droptop.runs.trust import named, trusted
 from droptop.sweeps.local import local
-from droptop.sweeps.tuning.arms import ASKED, Alike, begin_tuning, check_all, is_tuning, load_arms, tune_all, tuned_arms
+from droptop.sweeps.tuning.arms import (
+    ASKED,
+    Alike,
+    awaits_tuning,
+    begin_tuning,
+    check_all,
+    load_arms,
+    tune_all,
+    tuned_arms,
+)
 from droptop.sweeps.tuning.space import Over, said_in_python
 from droptop.system import user_files
 from droptop.system.files import write_json
@@ -168,7 +177,7 @@ def resume(
             with another stream or model.
     """
     out = Path(out)
-    if is_tuning(out):
+    if awaits_tuning(out):
         with handed_over(read_request(out, ASKED).arms[-1].options, data=data, model=model):
             return shown(go_on_tuning(out, trust, Plain()))
     began = read_request(out).arms[-1].options
@@ -255,7 +264,7 @@ def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
         if plan.command == "compare":
             figures.draw_comparison(runs, out, result)
         for place in {out, *plan.folders(out)}:
-            files = [place / name for name in ("config.toml", "summary.json", "compare.json", "cost.json")]
+            files = [place / name for name in ("config.toml", "summary.json", "compare.json", "cost.json", TUNED)]
             write_manifest(place, [*files, *(place / "figures").glob("*.png")])
     return result
 

@@ -8,7 +8,7 @@ from droptop.errors import BadRequest
 from droptop.runs.plan import plan_of
 from droptop.runs.requests import load
 from droptop.sweeps.tuning import arms
-from droptop.sweeps.tuning.arms import Alike, begin_tuning, check_all, is_tuning, load_arms, tune_all, tuned_arms
+from droptop.sweeps.tuning.arms import Alike, awaits_tuning, begin_tuning, check_all, load_arms, tune_all, tuned_arms
 from droptop.sweeps.tuning.request import load_request
 
 from studies import Silent
@@ -36,7 +36,7 @@ def test_every_arm_has_the_same_space_trials_and_held_out_images(plan, tmp_path)
     assert check_all(asked) == []
     engine = Trained(best_of_each)
     begin_tuning(asked, tmp_path)
-    assert is_tuning(tmp_path)
+    assert awaits_tuning(tmp_path)
     assert load_arms(tmp_path) == asked
     tuned = tune_all(asked, tmp_path, engine, Silent())
     assert {name: arm.learner.lr for name, arm in tuned.arms.items()} == {"none": 0.02, "average": 0.2}

@@ -18,7 +18,7 @@ from droptop.runs.folder import Command
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.requests import finished, load, with_seeds
 from droptop.runs.trust import named, trusted
-from droptop.sweeps.tuning.arms import is_tuning
+from droptop.sweeps.tuning.arms import awaits_tuning
 from droptop.system.terminal import Console
 
 
@@ -51,7 +51,7 @@ def resume(args: list[str], console: Console) -> int:
     about = "continues a run or comparison from where it stopped, or with more seeds"
     options = arguments.read(ResumeOptions, args, "droptop resume", about)
     out = options.folder
-    if is_tuning(out):
+    if awaits_tuning(out):
         require(options.seeds is None and options.data is None, "seeds", "a comparison whose arms are all tuned", out)
         return execute(partial(api.go_on_tuning, out, options.trust), out, console)
     named({"data": options.data})

@@ -28,7 +28,6 @@ tuned, tuned.json and the folder tuning. What is shown comes through `SeedFiles`
 does not fit.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -223,15 +222,6 @@ def read_costs(out: Path) -> dict[str, dict[str, float]]:
         return {str(arm): {name: float(cost[name]) for name in ("passes", "ms")} for arm, cost in costs.items()}
     except (OSError, ValueError, TypeError, LookupError, AttributeError, Unfit):
         return {}
-
-
-def read_tuned(out: Path) -> dict[str, Any] | None:
-    """Return how the arms of a comparison were tuned, as tuned.json has it; None where they were not."""
-    try:
-        tuned: dict[str, Any] = json.loads((out / TUNED).read_text())
-        return tuned if {"arms", "trials", "over", "for", "hold_out"} <= tuned.keys() else None
-    except (OSError, ValueError, AttributeError):
-        return None
 
 
 def unfit_costs(out: Path) -> list[str]:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadCheckpoint
-from droptop.results.diagnosis import diagnosed
-from droptop.results.statistics import compare
 from droptop.runs import checkpoint
+from droptop.runs.compared import compared
 from droptop.runs.findings import Findings
 from droptop.runs.folder import RunFolder, read_request
 from droptop.runs.manifest import Unfit, read_manifest
@@ -57,7 +56,7 @@ def verify_folder(folder: Path) -> Iterator[Checked]:
     for place in {folder: None} | {run.path: None for run in request.arms}:
         verify_derived(place, whole)
     if request.command == "compare" and len(summaries) == len(request.arms):
-        whole.problems += differs(folder / "compare.json", diagnosed(compare(summaries)))
+        whole.problems += differs(folder / "compare.json", compared(folder, summaries))
     whole.problems += findings.problems()
     yield whole
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from droptop import trackers
-from droptop.results.diagnosis import diagnosed
-from droptop.results.statistics import compare
+from droptop.runs.compared import compared
 from droptop.runs.flags import record_flags
-from droptop.runs.folder import RunFolder, is_done, read_tuned
+from droptop.runs.folder import RunFolder, is_done
 from droptop.runs.plan import Plan
 from droptop.runs.requests import file_hash, finished, ignore, record_environment, write_config
 from droptop.system.files import write_json
@@ -52,8 +51,7 @@ def execute(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     summaries = {folder.name: folder.summary() for folder in folders}
     files = {folder.path / "summary.json": summaries[folder.name] for folder in folders}
     if plan.command == "compare":
-        tuned = read_tuned(out)
-        files[out / "compare.json"] = diagnosed(compare(summaries)) | ({"tuning": tuned} if tuned else {})
+        files[out / "compare.json"] = compared(out, summaries)
     with note_write_errors(not unfinished, "a summary", observer.note):
         for path, content in files.items():
             write_json(path, content)

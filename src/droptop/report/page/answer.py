@@ -11,9 +11,10 @@ from droptop.report.page import charts
 from droptop.report.page.arms import Arm
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.tuning import tuned_alike
-from droptop.results.diagnosis import diagnose, diagnosed
-from droptop.results.statistics import CURVES, FEWEST, compare, verdict
-from droptop.runs.folder import fewest_steps, read_tuned
+from droptop.results.diagnosis import diagnose
+from droptop.results.statistics import CURVES, FEWEST, verdict
+from droptop.runs.compared import compared
+from droptop.runs.folder import fewest_steps
 from droptop.sweeps.tuning.findings import in_words
 from droptop.system.short_names import short_name
 
@@ -65,8 +66,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
     It claims only what is significant. `costs` is what a step of each arm costs, by its name; empty where that was not
     measured. `out` is the folder of the comparison.
     """
-    comparison = sentences.readable(diagnosed(compare({arm.name: arm.run.summary(done) for arm in arms})))
-    comparison |= {"tuning": tuned} if (tuned := read_tuned(out)) else {}
+    comparison = sentences.readable(compared(out, {arm.name: arm.run.summary(done) for arm in arms}))
     effects, ranking, words = comparison["effects"], sentences.ranked(comparison), sentences.words_of(comparison)
     several = len(ranking) > 1
     page.diagnosis = diagnosis_lines(comparison["diagnosis"], next(iter(comparison["arms"].values())))
@@ -122,7 +122,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
         min(len(drawn), MOST_ACROSS),
     )
     page.tables = [all_figures(comparison, ranking), *([cost_table(costs)] if costs else [])]
-    page.tables += [tuned_table(tuned)] if tuned else []
+    page.tables += [tuned_table(tuned)] if (tuned := comparison.get("tuning")) else []
 
 
 def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:

@@ -103,7 +103,7 @@ def begin_tuning(asked: TunedArms, out: Path) -> None:
     write_changed(out / ASKED, asked.toml().encode())
 
 
-def is_tuning(out: Path) -> bool:
+def awaits_tuning(out: Path) -> bool:
     """Return whether a folder is that of a comparison whose arms are not all tuned yet."""
     return (out / ASKED).is_file() and not (out / "config.toml").is_file()
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from droptop.errors import BadRequest, typed
 from droptop.results.statistics import Effect, estimate, paired_effect, within_possible
 from droptop.runs.folder import TUNE
+from droptop.system.json_files import read_json
 
 FOUND = "tune.json"
 FIGURE = "A_avg"
@@ -73,7 +74,7 @@ def is_tuning(folder: Path) -> bool:
 def read_findings(out: Path) -> dict[str, Any]:
     """Return what tune.json has; refuse a folder that has none, or a damaged one."""
     try:
-        found: dict[str, Any] = json.loads((out / FOUND).read_text())
+        found: dict[str, Any] = read_json(out / FOUND)
         found["confirmed"] = [
             Confirmed(**{name: each[name] for name in Confirmed._fields}) for each in found["confirmed"]
         ]
