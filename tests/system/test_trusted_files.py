@@ -1,6 +1,8 @@
 """The user's list of their own files: what is on it, who may add to it, and what becomes of it when things go wrong."""
 
+import importlib.util
 import os
+import py_compile
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -139,3 +141,17 @@ def test_the_files_of_a_module_are_found_without_importing_it(own_list, tmp_path
     for name in ("outer", "outer.inner", "outer.inner.told"):
         del sys.modules[name]
     assert (module_files("sys"), module_files("no.such"), module_files("outer.none")) == ([], [], [])
+
+
+def test_what_is_compiled_beside_a_module_is_not_executed(own_list, tmp_path, monkeypatch):
+    """Python takes such a file for the module's own, without a look at its source."""
+    mark, source, evil = tmp_path / "mark", tmp_path / "told_here.py", tmp_path / "evil.py"
+    source.write_text("from droptop import Tracker\n\nclass Mine(Tracker):\n    pass\n")
+    evil.write_text(f"open({str(mark)!r}, 'w').close()\n{source.read_text()}")
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(evil), importlib.util.cache_from_source(str(source)), invalidation_mode=unchecked)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    trusted_files.admit(module_files("told_here"))
+    assert issubclass(find("told_here:Mine"), Tracker)
+    del sys.modules["told_here"]
+    assert not mark.exists()

@@ -10,12 +10,15 @@ where they are new.
 """
 
 import hashlib
+import importlib
+import importlib.util
 import os
 import sys
 import warnings
 from collections.abc import Iterable
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import NamedTuple
 
 import platformdirs
@@ -37,6 +40,19 @@ class OwnFile(NamedTuple):
     def __str__(self) -> str:
         """Return the path and enough of the hash to compare by eye."""
         return f"{self.path} (SHA-256 {self.sha256[:12]})"
+
+
+class SourceLoader(SourceFileLoader):
+    """Import the bytes that were checked, and not what a cache beside the file has compiled: that may be anything."""
+
+    def __init__(self, fullname: str, path: str, data: bytes) -> None:
+        super().__init__(fullname, path)
+        self.data = data
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of these bytes."""
+        code: CodeType = self.source_to_code(self.data, self.path)
+        return code
 
 
 class Untrusted(BadRequest):
@@ -160,7 +176,38 @@ def _spec(name: str, within: Iterable[str] | None) -> ModuleSpec | None:
     return next((spec for spec in found if spec is not None), None)
 
 
-def check_module(name: str, option: str) -> None:
-    """Raise Untrusted unless this process may import a module, or has."""
-    for file in module_files(name) if name not in sys.modules else ():
+def import_module(name: str, option: str) -> ModuleType:
+    """Import a module and the packages that it is in, from the very bytes that this process may execute.
+
+    What Python has compiled beside them is not read. Raise Untrusted, before anything is executed, if nobody has
+    vouched for one of them, and ImportError if it is not there.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    for file in module_files(name):
         check(file, option)
+    outer, _, last = name.rpartition(".")
+    if not outer:
+        return _imported(name, None, option)
+    package = import_module(outer, option)
+    module = _imported(name, getattr(package, "__path__", []), option)
+    setattr(package, last, module)
+    return module
+
+
+def _imported(name: str, within: Iterable[str] | None, option: str) -> ModuleType:
+    """Import a module whose package is imported."""
+    spec = _spec(name, within)
+    if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
+        return importlib.import_module(name)  # not there, or not of Python's source
+    data = Path(spec.origin).read_bytes()
+    check(OwnFile(spec.origin, hashlib.sha256(data).hexdigest()), option)
+    spec.loader = SourceLoader(name, spec.origin, data)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return sys.modules.get(name, module)

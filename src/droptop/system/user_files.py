@@ -20,15 +20,14 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from droptop.errors import BadRequest, DroptopError
 from droptop.system import handed, trusted_files
 from droptop.system.handed import Gone
-from droptop.system.trusted_files import OwnFile, own_file
+from droptop.system.trusted_files import OwnFile, SourceLoader, own_file
 
 SUFFIX = ".py"
 INSTEAD = "DROPTOP_USER_FILES"  # in the environment, which processes of seeds inherit: files that stand for others
@@ -39,19 +38,6 @@ _importing: ContextVar[bool] = ContextVar("importing", default=False)
 
 class Changed(BadRequest):
     """A file of the user's own that is not the one that a run began with."""
-
-
-class SourceLoader(SourceFileLoader):
-    """Import the bytes that were checked, and not what a cache beside the file has compiled: that may be anything."""
-
-    def __init__(self, fullname: str, path: str, data: bytes) -> None:
-        super().__init__(fullname, path)
-        self.data = data
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the code of these bytes."""
-        code: CodeType = self.source_to_code(self.data, self.path)
-        return code
 
 
 def is_file(name: str) -> bool:

@@ -54,12 +54,13 @@ def find(name: str) -> type[Tracker]:
     if user_files.is_file(name):
         return user_files.load(name, Tracker, "log")
     module, _, path = TRACKERS.get(name, name).partition(":")
-    if name not in TRACKERS:
-        trusted_files.check_module(module, "log")
     try:
-        tracker: Any = importlib.import_module(module)
+        built_in = name in TRACKERS
+        tracker: Any = importlib.import_module(module) if built_in else trusted_files.import_module(module, "log")
         for part in path.split("."):
             tracker = getattr(tracker, part)
+    except trusted_files.Untrusted:
+        raise
     except (ImportError, AttributeError, ValueError) as error:
         raise BadRequest(f"--log {name}: {error}") from None
     except Exception as error:  # of a module of the user's own
