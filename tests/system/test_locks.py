@@ -148,6 +148,21 @@ def test_a_claim_is_void_once_its_process_has_ended_on_this_machine(tmp_path, wi
     assert is_locked(tmp_path)
 
 
+def test_a_claim_that_another_process_has_made_meanwhile_is_left_alone(tmp_path, without_locks, monkeypatch):
+    path, place = tmp_path / ".lock", tmp_path / ".lock.claim"
+    theirs = json.dumps({"process": 1, "host": "another", "began": "then"})
+    place.write_text(json.dumps({"process": 999, "host": platform.node(), "began": "then"}))
+
+    def void(found):
+        place.write_text(theirs)  # another process was faster
+        return True
+
+    monkeypatch.setattr(claims, "_void", void)
+    assert not claims.claim(path)
+    claims.give_up(path)
+    assert (place.read_text(), [each.name for each in tmp_path.iterdir()]) == (theirs, [".lock.claim"])
+
+
 def test_a_file_system_is_asked_once(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(claims, "_tried", {})

@@ -45,25 +45,45 @@ def claim(path: Path) -> bool:
     """Claim a file for this process; return whether it has it now. A void claim is removed first."""
     place = _place(path)
     if (found := _read(place)) is not None and _void(found):
-        aside = place.with_name(f"{place.name}.{os.getpid()}")
-        with suppress(FileNotFoundError):
-            place.rename(aside)  # of several processes only one has it then
-            if _read(aside) == found:
-                aside.unlink()
-            else:  # another process was faster, and this is its claim
-                aside.rename(place)
+        _remove_void(place, found)
     try:
-        number = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        _make(place)
     except FileExistsError:
         return False
-    with os.fdopen(number, "w") as file:
-        json.dump(_this_process(), file)
     return True
+
+
+def _make(place: Path) -> None:
+    """Make a file that says which process this is; raise FileExistsError if there is one."""
+    number = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(number, "w") as file:
+            json.dump(_this_process(), file)
+    except OSError:  # half written, nobody could tell whose it is
+        place.unlink(missing_ok=True)
+        raise
+
+
+def _remove_void(place: Path, found: dict[str, Any]) -> None:
+    """Remove a void claim, unless another process does, or has made its own in its place.
+
+    Whoever makes the file beside it alone may remove it; so the claim that is removed is the one that was looked at.
+    """
+    beside = place.with_name(f"{place.name}.{found['process']}")
+    with suppress(FileExistsError):
+        _make(beside)
+        try:
+            if _read(place) == found:
+                place.unlink()
+        finally:
+            beside.unlink()
 
 
 def give_up(path: Path) -> None:
     """Remove the claim of this process."""
-    _place(path).unlink(missing_ok=True)
+    place = _place(path)
+    if _read(place) == _this_process():  # else a person has removed it, and another process has the file
+        place.unlink(missing_ok=True)
 
 
 def holder(path: Path) -> str | None:
@@ -94,7 +114,8 @@ def _began(process: int) -> str | None:
 
 def _void(found: dict[str, Any]) -> bool:
     """Return whether the process of a claim is known to have ended."""
-    return found.get("host") == platform.node() and _began(int(found.get("process", 0))) != found.get("began")
+    process = found.get("process")
+    return type(process) is int and found.get("host") == platform.node() and _began(process) != found.get("began")
 
 
 def _read(place: Path) -> dict[str, Any] | None:
