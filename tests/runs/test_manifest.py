@@ -8,8 +8,9 @@ import pytest
 
 from droptop.results.seed_result import seed_result
 from droptop.runs.folder import read_request
-from droptop.runs.manifest import Unfit, read_manifest, sha256_of, write_manifest
+from droptop.runs.manifest import Unfit, read_manifest, seal_of, sha256_of, write_manifest
 from droptop.runs.seed_files import SeedFiles
+from droptop.runs.verify import verify_folder
 from droptop.system.files import write_json
 from droptop.system.toml_files import seal_holds
 
@@ -55,6 +56,11 @@ def test_a_damaged_manifest_is_told(tmp_path):
     path = tmp_path / "manifest.json"
     for damage in ("", "[]", "[" * 10**5, path.read_text().replace("a.txt", "b.txt"), '{"seal": 1}'):
         path.write_text(damage)
+        with pytest.raises(Unfit, match=r"manifest\.json is damaged"):
+            read_manifest(tmp_path)
+    for change in ({"files": ["a.txt"]}, {"files": {"/dev/zero": ""}}, {"files": {"../a": ""}}, {"run": []}):
+        content = {"format": 1, "files": {}} | change
+        write_json(path, content | {"seal": seal_of(content)})
         with pytest.raises(Unfit, match=r"manifest\.json is damaged"):
             read_manifest(tmp_path)
     path.unlink()
@@ -168,6 +174,18 @@ def test_folders_of_earlier_versions_say_that_they_carry_no_checksums(copied, he
     assert checked.returncode == 0
     assert "4 seeds without checksums" in checked.stdout
     assert "no checksums" in checked.stdout
+
+
+def test_a_comparison_whose_arms_were_tuned_fits(copied):
+    tuned = {"trials": 2, "hold_out": 10.0, "over": {"learner.lr": "0.1,0.2"}, "for": None, "arms": {}}
+    compared = copied / "compare.json"
+    write_json(copied / "tuned.json", tuned)
+    write_json(compared, json.loads(compared.read_text()) | {"tuning": tuned})
+    write_manifest(copied, [copied / "config.toml", compared, copied / "tuned.json"])
+    assert [line for checked in verify_folder(copied) for line in checked.problems] == []
+    write_json(copied / "tuned.json", tuned | {"trials": 200})
+    lines = [line for checked in verify_folder(copied) for line in checked.problems]
+    assert f"{copied / 'tuned.json'} is not what was written: its SHA-256 is not that of its manifest" in lines
 
 
 def test_recompute_finds_what_was_sealed_anew(copied, here):

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from droptop.errors import BadRequest
@@ -59,7 +59,7 @@ class Manifest:
         """Raise Elsewhere if these are files of another seed, arm or configuration than those given, where known."""
         run = folder.parent
         if self.seed != seed:
-            raise Elsewhere(f"{folder} holds another seed, {self.seed}, of which it is the manifest's word")
+            raise Elsewhere(f"{folder} holds another seed: its manifest says {self.seed}")
         if arm and self.arm and arm != self.arm:
             raise Elsewhere(f"{folder} holds a seed of another arm, {self.arm}")
         if configuration is not None and self.configuration != configuration:
@@ -75,16 +75,30 @@ def seal_of(content: Mapping[str, Any]) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of a folder, None where there is none; raise Unfit if it is damaged."""
+    """Return the manifest of a folder, None where there is none; raise Unfit if it is damaged.
+
+    One that names files outside of its folder is damaged, too.
+    """
     try:
         content = read_json(folder / NAME)
         if content.pop("seal") != seal_of(content) or content.pop("format") != FORMAT:
             raise ValueError
-        return Manifest(**content)
+        manifest = Manifest(**content)
+        texts = [manifest.configuration, manifest.arm, *manifest.files, *manifest.files.values()]
+        texts += [] if manifest.run is None else [manifest.run]
+        paths = [PurePosixPath(name) for name in manifest.files]
+        if not all(isinstance(text, str) for text in texts) or any(map(leads_out, paths)):
+            raise ValueError
+        return manifest
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         raise Unfit(f"{folder / NAME} is damaged") from None
+
+
+def leads_out(path: PurePosixPath) -> bool:
+    """Return whether a path may lead out of the folder that it is taken in."""
+    return path.is_absolute() or ".." in path.parts
 
 
 def configuration_of(options: Mapping[str, Any]) -> str:
