@@ -280,7 +280,7 @@ class LearnerOptions(DebiasOptions, total=False):
     ridge: float | None
     """Ridge of the regression; by default the power of ten with the least squared error on held-out samples."""
     held_out: int
-    """The ridge is chosen by every so-manieth sample of the stream."""
+    """The ridge is chosen by one sample of the stream in this many."""
     device: str
     """Device to train on."""
     weights: str | None

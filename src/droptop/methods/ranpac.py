@@ -41,7 +41,7 @@ class RanPACConfig(LearnerConfig):
     ridge: float | None = None
     """Ridge of the regression; by default the power of ten with the least squared error on held-out samples."""
     held_out: int = 5
-    """The ridge is chosen by every so-manieth sample of the stream."""
+    """The ridge is chosen by one sample of the stream in this many."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,10 +66,8 @@ class RanPAC(Frozen):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         width = self.model.width
-        self.gram, self.held_gram = (
-            self.zeros(width, width),
-            self.zeros(width, width),
-        )  # of all samples, of held-out ones
+        self.gram = self.zeros(width, width)  # of all samples
+        self.held_gram = self.zeros(width, width)  # of held-out ones
         self.held_sums = torch.zeros_like(self.sums)
         self._ridge = self.zeros()
 

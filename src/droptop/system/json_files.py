@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +37,6 @@ def parse_json(data: bytes) -> Any:
     if ESCAPED_SURROGATE.search(data):
         json.dumps(value, ensure_ascii=False).encode()  # half a character cannot be encoded, or printed
     return value
-
-
-def parse_lines(data: bytes) -> Iterator[Any]:
-    """Yield the value of every line; raise ValueError at the first that is not JSON within limits."""
-    return map(parse_json, data.splitlines())
 
 
 def check_depth(value: Any, most: int = MOST_DEPTH) -> None:

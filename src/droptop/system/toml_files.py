@@ -41,11 +41,6 @@ def nested(options: dict[str, Any]) -> dict[str, Any]:
     return tables
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the options of a TOML file by path; refuse what `read_tables` refuses."""
-    return leaves(read_tables(path))
-
-
 def read_tables(path: Path) -> dict[str, Any]:
     """Return the nested tables of a TOML file; refuse one that is missing, unreadable, not TOML, or beyond limits."""
     try:
