@@ -19,8 +19,9 @@ from droptop.errors import DroptopError, require, typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
+from droptop.runs.compared import read_costs
 from droptop.runs.config import check_name
-from droptop.runs.folder import TUNED, RunFolder, read_costs, read_request, seed_folder
+from droptop.runs.folder import TUNED, RunFolder, read_request, seed_folder
 from droptop.runs.manifest import write_manifest
 from droptop.runs.moved import saying_where, with_data
 from droptop.runs.own_objects import Data, Model, handed_over

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from droptop.results.seed_result import seed_result
+from droptop.runs.compared import unfit
 from droptop.runs.folder import read_request
 from droptop.runs.manifest import Unfit, read_manifest, seal_of, sha256_of, write_manifest
 from droptop.runs.seed_files import SeedFiles
@@ -186,6 +187,7 @@ def test_a_comparison_whose_arms_were_tuned_fits(copied):
     write_json(copied / "tuned.json", tuned | {"trials": 200})
     lines = [line for checked in verify_folder(copied) for line in checked.problems]
     assert f"{copied / 'tuned.json'} is not what was written: its SHA-256 is not that of its manifest" in lines
+    assert unfit(copied) == [f"{copied / 'tuned.json'} is not what was measured: left out"]
 
 
 def test_recompute_finds_what_was_sealed_anew(copied, here):

@@ -11,7 +11,8 @@ from droptop.report.diagnosis_text import diagnosis_lines
 from droptop.report.groups import group_lines
 from droptop.report.next_steps import Facts, next_steps
 from droptop.results.diagnosis import diagnose
-from droptop.runs.folder import fewest_steps, read_costs, read_request
+from droptop.runs.compared import read_costs
+from droptop.runs.folder import fewest_steps, read_request
 from droptop.system.terminal import Console
 
 

@@ -1,4 +1,7 @@
-"""What a comparison comes to: its arms' summaries beside each other, and how the arms were tuned, where they were."""
+"""What a comparison has beside its runs: what their summaries come to, how arms were tuned, what a step of them costs.
+
+A file that is not what the folder's manifest says is left out; `unfit` names it.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +26,7 @@ def read_tuned(out: Path) -> dict[str, Any] | None:
     path = out / TUNED
     try:
         data = read_bytes(path)
-        if (manifest := read_manifest(out)) is not None:
+        if (manifest := read_manifest(out)) is not None and path.name in manifest.files:
             manifest.check(path, path.name, data)
         tuned: dict[str, Any] = expect(dict, parse_json(data), "it")
         every([tuned["trials"], tuned["hold_out"]], is_number, "trials")
@@ -37,3 +40,28 @@ def read_tuned(out: Path) -> dict[str, Any] | None:
         return tuned
     except (OSError, ValueError, TypeError, LookupError, Unfit):
         return None
+
+
+def read_costs(out: Path) -> dict[str, dict[str, float]]:
+    """Return what a step of every arm costs, as cost.json has it; empty where that was not measured, or is unfit."""
+    path = out / "cost.json"
+    try:
+        data = read_bytes(path)
+        if (manifest := read_manifest(out)) is not None:
+            manifest.check(path, path.name, data)
+        costs = parse_json(data)
+        if not all(is_number(cost[name]) for cost in costs.values() for name in ("passes", "ms")):
+            raise ValueError
+        return {str(arm): {name: float(cost[name]) for name in ("passes", "ms")} for arm, cost in costs.items()}
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, Unfit):
+        return {}
+
+
+def unfit(out: Path) -> list[str]:
+    """Return a line for each of these files that is there and is not shown, since it is not what was written."""
+    found = {"cost.json": read_costs(out), TUNED: read_tuned(out)}
+    return [
+        f"{out / name} is not what was measured: left out"
+        for name, content in found.items()
+        if (out / name).exists() and not content
+    ]

@@ -37,9 +37,9 @@ from typing import Any, Literal
 
 from droptop.errors import BadRequest, typed
 from droptop.options import BESIDE, MOST_SEEDS, NO_DEBIAS, YOUNGER
-from droptop.runs.manifest import Elsewhere, Unfit, configuration_of, read_manifest
+from droptop.runs.manifest import Elsewhere, Unfit, configuration_of
 from droptop.runs.verified import Lines, lines_of, verified_result
-from droptop.system.json_files import is_number, parse_json, read_bytes
+from droptop.system.json_files import is_number
 from droptop.system.short_names import short_name
 from droptop.system.toml_files import leaves, read_tables
 
@@ -207,27 +207,6 @@ def with_younger(arm: RunFolder) -> dict[str, Any]:
     """Return an arm's options with those that are younger than its folder."""
     younger = {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in arm.options}
     return {path: value for path, value in younger.items() if value is not None} | dict(arm.options)
-
-
-def read_costs(out: Path) -> dict[str, dict[str, float]]:
-    """Return what a step of every arm costs, as cost.json has it; empty where that was not measured, or is unfit."""
-    path = out / "cost.json"
-    try:
-        data = read_bytes(path)
-        if (manifest := read_manifest(out)) is not None:
-            manifest.check(path, path.name, data)
-        costs = parse_json(data)
-        if not all(is_number(cost[name]) for cost in costs.values() for name in ("passes", "ms")):
-            raise ValueError
-        return {str(arm): {name: float(cost[name]) for name in ("passes", "ms")} for arm, cost in costs.items()}
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, Unfit):
-        return {}
-
-
-def unfit_costs(out: Path) -> list[str]:
-    """Return a line where a comparison has a cost.json that is not shown, since it is not what was measured."""
-    unfit = (out / "cost.json").exists() and not read_costs(out)
-    return [f"{out / 'cost.json'} is not what was measured: left out"] if unfit else []
 
 
 def seed_folder(run: Path, seed: int) -> Path:

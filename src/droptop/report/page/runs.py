@@ -8,8 +8,9 @@ from droptop.report.page.arms import Arm, leave_out_odd_ones, read_arm
 from droptop.report.page.attention import attention_data
 from droptop.report.page.content import Page
 from droptop.report.tables import listed
+from droptop.runs.compared import read_costs, unfit
 from droptop.runs.findings import Findings
-from droptop.runs.folder import Request, read_costs, unfit_costs
+from droptop.runs.folder import Request
 from droptop.system.short_names import short_name
 
 PARTS = (
@@ -52,7 +53,7 @@ def page_of_runs(request: Request, again: str, config_text: str, environment: di
     findings = Findings(request.out)
     for files in (files for arm in arms for files in arm.files):
         findings.add(files)
-    page.unfit = [*findings.lines(), *unfit_costs(request.out)]
+    page.unfit = [*findings.lines(), *unfit(request.out)]
     return page
 
 
