@@ -29,7 +29,7 @@ def confirm(out: Path, request: TuneRequest, study: Study, engine: Engine, obser
     for run, settings in runs.items():
         config = prepared(run, request.on_held_out(settings, first_task, seeds))
         jobs += [Job(config, run.resolve(), seed, name=f"{run.name} seed {seed}") for seed in seeds]
-    left = [job for job in jobs if not is_done(job.run, job.seed)]
+    left = [job for job in jobs if not is_done(job.run, job.seed, job.config.configuration())]
     on_gpu = request.config.options.device == "cuda"
     packs: list[Pack] = [left] if on_gpu else [[job] for job in left]
     observer.begin(len(jobs), len(jobs) - len(left))

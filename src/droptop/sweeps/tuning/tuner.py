@@ -97,7 +97,7 @@ class Trials(Sweep):
             self.close(trial.number, same.value, why=same.why or f"as trial {same.number}")
             self.observer.done(job)
             return None
-        if is_done(run, seed) or was_pruned(run, seed):
+        if is_done(run, seed, job.config.configuration()) or was_pruned(run, seed):
             self.done(job)
             return None
         return job
