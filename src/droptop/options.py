@@ -96,10 +96,15 @@ def ending_in(name: str, paths: Iterable[str]) -> list[str]:
     return [path for path in matches if flag_of(path) == flag_of(wanted)] or matches
 
 
-def flag_of(path: str) -> str:
-    """Return an option's flag: its path without the section."""
+def name_of(path: str) -> str:
+    """Return what people call an option: its path without the section; a debiaser's own has the debiaser's name."""
     head, _, rest = path.partition(".")
-    return "--" + (rest if head in SECTIONS else path).replace("_", "-")
+    return rest if head in SECTIONS else path
+
+
+def flag_of(path: str) -> str:
+    """Return an option's flag."""
+    return "--" + name_of(path).replace("_", "-")
 
 
 def help_of_fields(kind: type) -> dict[str, str]:

@@ -4,6 +4,7 @@ import pytest
 
 from droptop.errors import BadRequest
 from droptop.runs.config import configure
+from droptop.sweeps.tuning.findings import in_words
 from droptop.sweeps.tuning.space import (
     Choice,
     Range,
@@ -98,3 +99,8 @@ def test_what_cannot_vary_is_refused(texts, says):
 def test_an_option_that_an_arm_does_not_have_is_no_space_for_all():
     with pytest.raises(BadRequest, match="unknown option gamma with --data fashion --method er --debias none"):
         space("gamma=lin:1:5", arms=(ER, DROPTOP))
+
+
+def test_options_of_two_debiasers_are_told_apart():
+    settings = {"learner.lr": 0.1, "colour.share": 0.2, "mixstyle.share": 0.3, "droptop.gamma": 5.0}
+    assert in_words(settings) == "lr 0.1, colour.share 0.2, mixstyle.share 0.3, gamma 5"

@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
+from droptop.options import name_of as option_name
 from droptop.report.tables import counted, listed
 from droptop.results.statistics import FEWEST, Effect, estimate, verdict
 from droptop.sweeps.tuning.findings import FIGURE, USUAL, Confirmed, best_trials, gain, in_words, space_in_words
@@ -137,6 +138,6 @@ def matters(found: Mapping[str, Any]) -> str:
     if found.get("importance") is None:
         return f"Which option matters cannot be said: {found.get('no_importance') or 'it was not asked'}."
     shares = sorted(found["importance"].items(), key=lambda item: -item[1])
-    told = listed([f"{path.rpartition('.')[2]} {100 * share:.0f}%" for path, share in shares])
+    told = listed([f"{option_name(path)} {100 * share:.0f}%" for path, share in shares])
     done = sum(trial["state"] == "done" for trial in found["trials"])
     return f"What sets trials apart (fANOVA of the {done} that came to the end): {told}."

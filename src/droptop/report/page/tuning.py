@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 
+from droptop.options import name_of
 from droptop.report.page import charts
 from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.tuning import COLUMNS, answer, progress, rows
@@ -55,7 +56,7 @@ def answer_section(found: dict[str, Any]) -> Section:
 
 def importance_section(importance: dict[str, float]) -> Section:
     """Return the share of each option in what sets trials apart, as bars."""
-    names = [path.rpartition(".")[2] for path in importance]
+    names = [name_of(path) for path in importance]
     drawn: list[Row] = [[name, 100 * share] for name, share in zip(names, importance.values())]
     bars = charts.panel().mark_bar(color="var(--debiased)", height=charts.STRIP / 2)
     spec = bars.encode(
@@ -80,12 +81,12 @@ def options_section(found: dict[str, Any]) -> Section | None:
     if not done:
         return None
     drawn: list[Row] = [
-        [path.rpartition(".")[2], trial["number"], value, short(value), trial["value"]]
+        [name_of(path), trial["number"], value, short(value), trial["value"]]
         for trial in done
         for path, value in trial["settings"].items()
     ]
     shown = [
-        Chart(f"Accuracy over {path.rpartition('.')[2]}", over_option(path.rpartition(".")[2], text))
+        Chart(f"Accuracy over {name_of(path)}", over_option(name_of(path), text))
         for path, text in found["over"].items()
     ]
     return Section(
@@ -118,7 +119,7 @@ def over_option(name: str, text: str) -> dict[str, Any]:
 
 def trials_table(found: dict[str, Any]) -> Table:
     """Return every trial as text."""
-    names = [path.rpartition(".")[2] for path in found["over"]]
+    names = [name_of(path) for path in found["over"]]
     lines = [
         [
             str(trial["number"]),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from droptop.errors import BadRequest, typed
+from droptop.options import name_of
 from droptop.results.statistics import Effect, estimate, paired_effect, within_possible
 from droptop.runs.folder import TUNE
 from droptop.system.json_files import read_json
@@ -100,9 +101,9 @@ def short(value: Any) -> str:
 
 def in_words(settings: Mapping[str, Any]) -> str:
     """Return settings as people read them: lr 0.0312, momentum 0.9."""
-    return ", ".join(f"{path.rpartition('.')[2]} {short(value)}" for path, value in settings.items())
+    return ", ".join(f"{name_of(path)} {short(value)}" for path, value in settings.items())
 
 
 def space_in_words(over: Mapping[str, str]) -> str:
     """Return a space as people read it: lr log:0.003:0.3, momentum 0,0.9."""
-    return "; ".join(f"{path.rpartition('.')[2]} {text}" for path, text in over.items())
+    return "; ".join(f"{name_of(path)} {text}" for path, text in over.items())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from droptop.errors import BadRequest, require
-from droptop.options import ending_in, flag_of, flatten
+from droptop.options import ending_in, flag_of, flatten, name_of
 from droptop.runs.config import Config, override, resolve
 from droptop.sweeps.tuning.findings import text_of
 
@@ -170,7 +170,7 @@ def accepted(path: str, values: Range | Choice, arms: Sequence[Config]) -> Range
             try:
                 override(arm, {path: value})
             except BadRequest as error:
-                raise BadRequest(f"--over {path.rpartition('.')[2]}={values}: {error}") from None
+                raise BadRequest(f"--over {name_of(path)}={values}: {error}") from None
     return values
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from droptop.data.image_cache import sharing_reads
 from droptop.errors import BadRequest, Diverged, DroptopError, require
+from droptop.options import name_of
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, defaults
 from droptop.runs.folder import TUNE, is_done, whole_result
@@ -191,7 +192,7 @@ def check(request: TuneRequest) -> list[str]:
             try:
                 build_learner(config, stream, seed, device="cpu")
             except BadRequest as error:
-                said = f"--over {next(iter(settings)).rpartition('.')[2]}: " if settings else ""
+                said = f"--over {name_of(next(iter(settings)))}: " if settings else ""
                 raise BadRequest(f"{said}{error}") from None
             notes += left_out_note(stream) if not settings else []
         for fresh in request.search.fresh:
