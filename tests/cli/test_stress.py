@@ -226,6 +226,7 @@ def test_a_finished_study_is_shown_where_its_images_are_gone(tmp_path, capsys):
     assert main([*asked, "--out", str(out)]) == 0
     first = capsys.readouterr().out
     assert "also measured, without painted cues: nologo; `droptop results" in first
+    assert "--by data,method,debias,shortcut`" in first  # no mean of several cues
     tree.rename(tmp_path / "moved")
     assert main(["stress", "--out", str(out)]) == 0
     again = capsys.readouterr().out

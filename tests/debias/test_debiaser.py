@@ -10,6 +10,8 @@ from droptop.debias import KNOWN, MEMBERS, Debiaser, DropTop, MixStyle, find, me
 from droptop.recipes import RECIPES
 from droptop.rng import generator
 from droptop.system import user_files
+from droptop.training.observer import Job
+from droptop.training.workers import Failure
 
 FOG = str(Path(__file__).with_name("fog.py"))
 
@@ -121,3 +123,18 @@ def test_draws_are_those_of_its_generator():
     assert all(sorted(order) == list(range(6)) for order in orders)
     counts = torch.tensor(orders).T.float()  # every sample comes to every place as often
     assert all(abs((row == sample).float().mean() - 1 / 6) < 0.07 for row in counts for sample in range(6))
+
+
+def test_an_error_in_a_file_is_told_by_its_line(tmp_path):
+    """Of a debiaser as of a method, and not by the lines of droptop that called it."""
+    file = tmp_path / "torn.py"
+    file.write_text(
+        "import droptop\n\n\nclass Torn(droptop.Debiaser):\n    def images(self, x):\n        return x + oops\n"
+    )
+    user_files.named(str(file))
+    job = Job(configure("fashion", debias=f"{file}:Torn"), tmp_path, 0, name="torn seed 0")
+    kind = find(str(file))
+    with pytest.raises(NameError) as raised:
+        kind(kind.config_type(), 4, generator(0, "debias")).images(torch.zeros(2, 3, 4, 4))
+    said = Failure.of(raised.value, job).message
+    assert said == f"torn seed 0 failed: {file}, line 6: NameError: name 'oops' is not defined"

@@ -174,3 +174,8 @@ def test_impossible_requests_are_refused(tmp_path):
             use(f"folder:{tmp_path}")
     with pytest.raises(BadRequest, match="folder: is not the whole name: folder:PATH"):
         make_stream("folder:")
+
+
+def test_a_folder_that_is_named_as_a_stream_is_told_how(tmp_path):
+    with pytest.raises(BadRequest, match=f"there is no stream {tmp_path}; did you mean folder:{tmp_path}"):
+        make_stream(str(tmp_path))

@@ -31,6 +31,7 @@ OPTIONS = (
     ("--trust", "Execute Python files that only the folder names, and its copies of others. Read them first."),
 )
 TRUST = "--trust"
+BY_CUE = "data,method,debias,shortcut"  # what `results` groups by, so that no mean is of several cues
 
 
 def stress(args: list[str], console: Console) -> int:
@@ -95,7 +96,8 @@ def show(out: Path, console: Console) -> None:
         console.print(table)
     console.print(" ".join(answer(rows)))
     if further := sorted({value["test"] for value in values} - {BIASED, REMOVED, RANDOM}):
-        told = f"also measured, without painted cues: {', '.join(further)}; {typed('results', out)} shows them"
+        shown = typed("results", out, "--by", BY_CUE)
+        told = f"also measured, without painted cues: {', '.join(further)}; {shown} shows them"
         console.print(told, soft_wrap=True)
     title = f"{short_name(rows[0].method)} on {short_name(rows[0].data)}"
     with plt.rc_context(STYLE):

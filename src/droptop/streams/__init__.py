@@ -249,6 +249,8 @@ def find(name: str) -> StreamKind:
         return FAMILIES[head].kind(rest)
     if head in FAMILIES:
         raise BadRequest(f"{name} is not the whole name: {head}:{FAMILIES[head].takes}")
+    if name and Path(name).is_dir():
+        raise BadRequest(f"there is no stream {name}; did you mean folder:{name}?")
     raise BadRequest(
         f"there is no stream {name or 'without a name'}; there are {', '.join(known_names())}{meant(name, STREAMS)}"
     )

@@ -124,7 +124,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception, job: Job) -> "Failure":
-        """Return the failure of a job that raised an error; in a user's own method, with the line that raised it."""
+        """Return the failure of a job that raised an error, with the line of the user's own file that raised it."""
         trace = traceback.format_exc()
         if isinstance(error, DroptopError):
             return cls(type(error), str(error), trace)
@@ -132,10 +132,10 @@ class Failure:
             return cls(WorkerDied, lines(f"{error.filename or job.run}: {error.strerror or error}"), trace)
         if text := no_memory(error):
             return cls(WorkerDied, lines(f"{job.name}: {text}"), trace)
-        method_file = job.config.options.method.partition(":")[0]
-        numbers = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == method_file]
-        if numbers:  # who wrote the method wants to know this line, not what droptop did before
-            where = f"{method_file}, line {numbers[-1]}"
+        own = {name.partition(":")[0] for names in job.config.options.user_files().values() for name in names}
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
+        if frames:  # who wrote the file wants to know this line, not what droptop did before
+            where = f"{frames[-1].filename}, line {frames[-1].lineno}"
             return cls(DroptopError, lines(f"{job.name} failed: {where}: {type(error).__name__}: {error}"), trace)
         return cls(DroptopError, lines(f"{job.name} failed:", *trace.split("\n")), trace)
 
