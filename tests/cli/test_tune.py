@@ -222,7 +222,7 @@ def test_a_comparison_tunes_its_arms_and_says_so(tmp_path, monkeypatch, here):
         ),
         (["--tune", "2", "--tune-for", "robust"], "an arm to tune for all: none, droptop, not robust"),
         (["--tune", "2", "--hold-out", "5"], "leave out --hold-out"),
-        (["--tune", "0"], "--trials takes a number of trials from 1"),
+        (["--tune", "0"], "--tune takes a number of trials from 1"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused(args, says, tmp_path, here):

@@ -45,6 +45,7 @@ def test_the_choice_is_the_best_mean_on_fresh_seeds_not_the_luckiest_trial(tmp_p
     assert "The choice is lr 0.1: 55.5% on average over 2 fresh seeds" in said
     assert "The luckiest trial, lr 0.01, had 90.0% and has 40.5% on fresh seeds" in said
     assert "Beside the usual options (lr 0.05; 50.5%): +5.0 points" in said
+    assert "too good, and no verdict" in said  # the seeds that chose it
 
 
 def test_every_configuration_holds_images_out_and_no_seed_is_one_of_the_run(tmp_path):
