@@ -60,7 +60,7 @@ class RunOptions:
     root: Path | None = None
     """Folder of the data sets that are not built in; by default the one that DROPTOP_DATA names, else ./data."""
     weights: str | None = None
-    """Weights to start from: a safetensors file, hf:OWNER/NAME, or random. A ViT must be told."""
+    """Weights to start from: a safetensors file, hf:OWNER/NAME or random, a ResNet's default; a ViT must be told."""
     device: str = "cpu"
     """Device to train on."""
     precision: Precision = "tf32"

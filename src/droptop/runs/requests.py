@@ -7,7 +7,7 @@ which a later command sees that it continues the same run.
 from collections.abc import Callable, Mapping
 from dataclasses import make_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from droptop import trackers
 from droptop.data.columns import Columns
@@ -141,9 +141,13 @@ def config_from_names(data: str, method: str, debias: str, noted: dict[str, Any]
 
 
 def with_unknown_fields(kind: type[Settings], options: dict[str, Any]) -> Settings:
-    """Return the default settings of a kind, extended by the options that the kind has no field for."""
+    """Return the default settings of a kind, extended by options that it has no field for, or none with that choice."""
+    hints = get_type_hints(kind)
+    choices = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
     unknown = {
-        name: value for name, value in options.items() if name not in kind.__dataclass_fields__ and name.isidentifier()
+        name: value
+        for name, value in options.items()
+        if name.isidentifier() and (name not in hints or value not in choices.get(name, (value,)))
     }
     fields = [(name, type(value)) for name, value in unknown.items()]
     extended = make_dataclass(kind.__name__, fields, bases=(kind,), frozen=True, kw_only=True)
