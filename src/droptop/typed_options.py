@@ -284,7 +284,7 @@ class LearnerOptions(DebiasOptions, total=False):
     device: str
     """Device to train on."""
     weights: str | None
-    """Weights to start from: a safetensors file, hf:OWNER/NAME, or random, a ResNet's default; a ViT must be told."""
+    """Weights to start from: a safetensors file, hf:OWNER/NAME or random, a ResNet's default; a ViT must be told."""
     precision: Literal["fp32", "tf32", "bf16"]
     """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits, as torch does for convolutions;
     on a CPU, fp32), or bf16 (autocast)."""
