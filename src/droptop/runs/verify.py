@@ -48,9 +48,8 @@ def verify_folder(folder: Path) -> Iterator[Checked]:
     findings, summaries = Findings(folder), dict[str, dict[str, Any]]()
     for run in request.arms:
         checked = verify_run(run, findings)
-        if checked.done == checked.seeds and not checked.problems:
-            summaries[run.name] = run.summary()
-            checked.problems += differs(run.path / "summary.json", summaries[run.name])
+        if (summary := check_summary(run, checked)) is not None:
+            summaries[run.name] = summary
         yield checked
     whole = Checked(str(folder))
     for place in {folder: None} | {run.path: None for run in request.arms}:
@@ -127,6 +126,19 @@ def verify_derived(place: Path, checked: Checked) -> None:
             manifest.check(place / name, name)
         except Unfit as error:
             checked.problems.append(str(error))
+
+
+def check_summary(run: RunFolder, checked: Checked) -> dict[str, Any] | None:
+    """Check the summary of a run whose seeds are done and fit; return what it is to be, None where nobody can say."""
+    if checked.done < checked.seeds or checked.problems:
+        return None
+    try:
+        summary = run.summary()
+    except LookupError:
+        checked.problems.append(f"{run.path}: its seeds have not the same figures")
+        return None
+    checked.problems += differs(run.path / "summary.json", summary)
+    return summary
 
 
 def differs(path: Path, expected: Any) -> list[str]:

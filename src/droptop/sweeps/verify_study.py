@@ -6,7 +6,7 @@ from pathlib import Path
 from droptop.errors import BadRequest
 from droptop.runs.findings import Findings
 from droptop.runs.folder import read_request
-from droptop.runs.verify import Checked, differs, verify_run
+from droptop.runs.verify import Checked, check_summary, verify_run
 from droptop.sweeps.study_folder import edited_lines
 
 
@@ -22,8 +22,7 @@ def verify_study(study: Path) -> Iterator[Checked]:
             yield Checked(place.name, problems=[f"{place} cannot be read: {error}"])
             continue
         checked = verify_run(run, findings)
-        if checked.done == checked.seeds and not checked.problems:
-            checked.problems += differs(place / "summary.json", run.summary())
+        check_summary(run, checked)
         checked.name = place.name
         yield checked
     whole.problems += edited_lines(study)

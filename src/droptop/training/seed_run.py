@@ -127,8 +127,8 @@ class SeedRun:
                 self.checkpoints.wait_quietly()  # the folder stays locked while it is written to
                 self.metrics.close()
                 self.log.close()
-            write_manifest(self.config, self.folder, self.seed, self.metrics.hash.hexdigest(), result)
             self.checkpoints.tidy()
+            write_manifest(self.config, self.folder, self.seed, self.metrics.hash.hexdigest(), result)
             write_json(self.folder / "result.json", result)
 
     def prepare_steps(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
