@@ -21,7 +21,7 @@ from droptop.streams import FAMILIES, STREAMS
 FILE = Path(__file__).parent.parent / "src/droptop/typed_options.py"
 NAMES = ("data", "method", "debias", "model", "first", "last")  # which functions take as arguments of their own
 OF_STREAMS = ("limit", "root")  # options of `RunOptions` that make_stream takes
-OF_LEARNERS = ("device", "weights", "precision", "compile")  # those that make_learner takes
+OF_LEARNERS = ("device", "weights", "pretrained", "precision", "compile")  # those that make_learner takes
 USUAL = 5  # at least so many methods, streams or debiasers make a meaning the usual one
 HEAD = '''"""Every option of the functions that take any, by name: what an editor offers and a type checker accepts.
 

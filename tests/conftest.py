@@ -4,6 +4,7 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import io
 import shutil
 import subprocess
 
@@ -14,6 +15,7 @@ from hypothesis import settings
 from PIL import Image
 
 from droptop.cli import main
+from droptop.system.files import write_atomic
 
 import at_hand
 from studies import write_study
@@ -62,7 +64,9 @@ def save_blank(figure, run, name):
     """Write a picture of the figure's size with nothing on it, and close the figure."""
     (run / "figures").mkdir(exist_ok=True)
     size = [round(inches * 130) for inches in figure.get_size_inches()]
-    Image.new("RGB", size, "white").save(run / f"figures/{name}.png")
+    file = io.BytesIO()
+    Image.new("RGB", size, "white").save(file, "PNG")
+    write_atomic(run / f"figures/{name}.png", file.getvalue())
     plt.close(figure)
 
 
@@ -103,6 +107,21 @@ def swept(tmp_path_factory):
         return done.stdout
 
     return made_once(tmp_path_factory, "sweep", make)[0]
+
+
+@pytest.fixture(scope="session")
+def tuned(tmp_path_factory):
+    """Return the folder of a tuning that the real command made, and what it said; whoever changes it copies it."""
+    few = "--limit 64 --width 4 --memory 20 --tasks 2 --trials 2 --confirm 1 --confirm-seeds 1 --at-once 1"
+    over = "--over lr=log:0.01:0.2 --over momentum=0,0.9"
+
+    def make(out):
+        asked = f"--data fashion --method er --debias none {few} {over}".split()
+        done = droptop("tune", *asked, "--out", out)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return made_once(tmp_path_factory, "tune", make)
 
 
 @pytest.fixture

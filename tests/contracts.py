@@ -23,6 +23,7 @@ from droptop.runs import checkpoint
 from toys import CLASSES, FLOAT_SPEC, differences, feed, small, snapshot, toy_batches, toy_learner
 
 FAMILY = "+".join(["average", *MEMBERS])
+KEPT = {"kept": {"memory_attention": "kept"}}
 FILE = str(Path(__file__).parent / "debias/fog.py")
 ARMS: dict[str, dict[str, Any]] = {"none": {"debias": "none"}, "droptop": {}, "family": {"debias": FAMILY}}
 ALONE: dict[str, dict[str, Any]] = {
@@ -71,7 +72,7 @@ MEMORYLESS = ["finetune", "joint", *FROZEN]
 
 def options_of(method, name):
     """The options of an arm or variant, with the debiasers that the method takes."""
-    options = (ARMS | ALONE | VARIANTS | OWN | OF_METHODS)[name]
+    options = (ARMS | KEPT | ALONE | VARIANTS | OWN | OF_METHODS)[name]
     if METHODS[method].has_logits or "debias" not in options:
         return options
     taken = [member for member in options["debias"].split("+") if member not in ("rsc", "decouple")]
@@ -93,7 +94,11 @@ def over(cases):
     )
 
 
-EVERYONE = [*((method, arm) for method in METHODS for arm in ARMS), *(("er", name) for name in (*ALONE, *OWN))]
+EVERYONE = [
+    *((method, arm) for method in METHODS for arm in ARMS),
+    *(("er", name) for name in (*ALONE, *OWN)),
+    *((method, "kept") for method in ("er", "mir", "mkd", "l2p")),  # a ResNet, two more of its methods, and a ViT
+]
 over_learners = over([case for case in EVERYONE if case[1] != "own-reference"])
 over_debiased = over([case for case in EVERYONE if case[1] not in ("none", "own-reference")])
 over_each_alone = over([case for case in EVERYONE if case[1] not in ("none", "family", "own-reference")])
@@ -189,7 +194,8 @@ def strengths(debias):
 def as_plain(options):
     """The options of the same arm without debiasing, with the iterations that a recipe brings."""
     iterations = recipe_of(options.get("debias", "droptop")).factors.get("iterations", 1)
-    return {"iterations": iterations} | options | {"debias": "none"}
+    shared = {name: value for name, value in options.items() if name not in KEPT["kept"]}
+    return {"iterations": iterations} | shared | {"debias": "none"}
 
 
 @over_debiased

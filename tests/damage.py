@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop.cli import main
-from droptop.report.page import charts, render
+from droptop.report.page import charts, render, tuning
 
 SECONDS = 60  # after which a command that looks has hung, on a machine however busy
 DEEP = 100_000
@@ -54,7 +54,7 @@ class Seen:
 
 def files_of(folder: Path) -> list[Path]:
     """Return all files that figures, pictures and the commands that look depend on."""
-    left = (".lock", ".sweep", ".sweep.json", "report.html")
+    left = (".lock", ".sweep", ".sweep.json", ".optuna.lock", "report.html")
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in left)
 
 
@@ -137,6 +137,7 @@ def look(folder: Path, out: Path, monkeypatch: Any, commands: tuple[str, ...]) -
     for name, function in inspect.getmembers(charts, inspect.isfunction):
         if function.__module__ == charts.__name__ and name != "colour_of":  # altair takes most of a page's time
             monkeypatch.setattr(charts, name, undrawn)
+    monkeypatch.setattr(tuning, "over_option", undrawn)
     for command in commands:
         args = [command, str(folder), *(["--out", str(out)] if command == "report" else [])]
         stdout, stderr = io.StringIO(), io.StringIO()
@@ -176,11 +177,6 @@ def check_looks(damage: Damage, before: Seen, now: Seen) -> None:
         assert "Traceback" not in line, f"{damage.path}, {damage.how}: {line}"
 
 
-def counted(names: list[str]) -> str:
-    """Return how often each name is there, as text."""
-    return ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
-
-
 def without_checksums(folder: Path) -> Path:
     """Make a folder into one of an earlier version: without manifests, and without seals."""
     from droptop.system.toml_files import without_seal
@@ -189,6 +185,10 @@ def without_checksums(folder: Path) -> Path:
         path.unlink()
     for path in folder.rglob("*.toml"):
         path.write_text(without_seal(path.read_text()))
+    for path in folder.rglob("tune*.json"):
+        content = json.loads(path.read_text())
+        content.pop("seal")
+        path.write_text(json.dumps(content))
     cells = folder / "cells.json"
     if cells.exists():
         from droptop.sweeps.study_folder import fingerprint

@@ -37,6 +37,7 @@ from droptop.report.groups import group_lines
 from droptop.report.seed_progress import Live, Plain
 from droptop.report.shown import Comparison
 from droptop.report.stress import answer, stress_tables
+from droptop.report.study_table import study_table
 from droptop.results.diagnosis import diagnose
 from droptop.results.statistics import compare
 from droptop.results.stress import stressed
@@ -115,7 +116,7 @@ def terminals(many, found, capfd):
             compare_table(two, 80),
             tables.run_table(found["arms"]["none"]),
             tables.cost_table({arm: {"passes": 1.0, "ms": 2.0} for arm in found["arms"]}),
-            tables.study_table([row(many, 0), row(many, 1)], many[:3], many[3]),
+            study_table([row(many, 0), row(many, 1)], many[:3], many[3]),
             tables.bench_table([bench_row(many)], many[0], 3),
             *stress_tables(rows),
             rich_table(paper_table(many)),

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from droptop.optim import SGD, Adam
+from droptop.system import devices
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])]
@@ -55,6 +56,21 @@ def test_the_same_steps_as_torch(kind, device):
                 assert value is None or torch.equal(own.state[mine][name], value)
     own.zero_grad()
     assert all(weight.grad is None for weight in ours.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_steps_where_kernels_cannot_skip_one(kind, monkeypatch):
+    """As on Apple's GPUs, where torch refuses `found_inf`: what the step has changed is put back."""
+    monkeypatch.setattr(devices, "LIMITED", {"cpu"})
+    for optimizer in (SGD, Adam):
+        advance = optimizer.advance
+
+        def asked(self, gradients, advance=advance):
+            assert self.found_inf is None
+            advance(self, gradients)
+
+        monkeypatch.setattr(optimizer, "advance", asked)
+    test_the_same_steps_as_torch(kind, "cpu")
 
 
 def test_learning_does_not_import_the_compiler():

@@ -49,7 +49,7 @@ DEBIASERS = {name for config in EVERY for name in names(config, *MEMBERS)}
             droptop.make_learner,
             DEBIASERS
             | {name for each in EVERY for name in names(each, "net", "learner")}
-            | {"device", "weights", "precision", "compile"},
+            | {"device", "weights", "pretrained", "precision", "compile"},
         ),
         (droptop.attach, DEBIASERS),
     ],

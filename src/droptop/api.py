@@ -19,7 +19,7 @@ from droptop.errors import DroptopError, require, typed
 from droptop.options import NO_DEBIAS
 from droptop.report.seed_progress import Plain
 from droptop.report.shown import Comparison, RunResult, shown
-from droptop.runs.compared import read_costs
+from droptop.runs.compared import read_costs, read_tuned
 from droptop.runs.config import check_name
 from droptop.runs.folder import TUNED, RunFolder, read_request, seed_folder
 from droptop.runs.manifest import write_manifest
@@ -27,7 +27,7 @@ from droptop.runs.moved import saying_where, with_data
 from droptop.runs.own_objects import Data, Model, handed_over
 from droptop.runs.plan import Plan, plan_of
 from droptop.runs.reference import usual_debias
-from droptop.runs.requests import begin, check, finished, load, with_seeds
+from droptop.runs.requests import begin, check, finished, load, with_device, with_seeds
 from droptop.runs.trust import named, trusted
 from droptop.sweeps.local import local
 from droptop.sweeps.tuning.arms import (
@@ -40,7 +40,7 @@ from droptop.sweeps.tuning.arms import (
     tune_all,
     tuned_arms,
 )
-from droptop.sweeps.tuning.space import Over, said_in_python
+from droptop.sweeps.tuning.space import Over, read_space, said_in_python
 from droptop.system import user_files
 from droptop.system.files import write_json
 from droptop.training.execute import execute, note_write_errors
@@ -156,6 +156,7 @@ def resume(
     out: str | Path,
     seeds: int | None = None,
     *,
+    device: str | None = None,
     data: Data | None = None,
     model: Model | None = None,
     trust: bool = False,
@@ -165,6 +166,8 @@ def resume(
     Args:
         out: The folder that `run` or `compare` was given.
         seeds: How many seeds it is to have; None for as many as it was begun with.
+        device: The device to go on with, of the kind that it began on, such as `cuda:1` or `cuda:all` where that was
+            `cuda`; None for the one that its config.toml says.
         data: The stream that it began with, where that was an object; or where its images are now, if they have moved.
         model: The model that it began with, likewise.
         trust: Whether to execute Python files that only the folder names, and its copies of those that are gone or
@@ -175,10 +178,11 @@ def resume(
 
     Raises:
         BadRequest: The folder holds neither a run nor a comparison, or one that has begun more than `seeds` seeds or
-            with another stream or model.
+            with another stream or model, or on another kind of device.
     """
     out = Path(out)
     if awaits_tuning(out):
+        require(device is None, "device", "a comparison whose arms are all tuned", out)
         with handed_over(read_request(out, ASKED).arms[-1].options, data=data, model=model):
             return shown(go_on_tuning(out, trust, Plain()))
     began = read_request(out).arms[-1].options
@@ -187,7 +191,8 @@ def resume(
         trusted(out, trust, "trust=True"),
         saying_where(out, names.get("data")),
     ):
-        return shown(carry_on(with_seeds(with_data(load(out), out, names.get("data")), out, seeds), out, Plain()))
+        plan = with_device(with_data(load(out), out, names.get("data")), out, device)
+        return shown(carry_on(with_seeds(plan, out, seeds), out, Plain()))
 
 
 def with_model(options: Options, names: dict[str, str], first: str | None, last: str | None) -> dict[str, Any]:
@@ -212,9 +217,11 @@ def start(plan: Plan, out: Path, equal_cost: bool, alike: Alike | None, observer
     asked = None if alike is None else tuned_arms(plan, alike)
     plan = plan.with_effective_kappa_0()
     if equal_cost:
-        from droptop.bench.costs import with_equal_cost
+        from droptop.bench.costs import refuse_changing_costs, with_equal_cost
 
         check(plan, out)
+        if asked is not None:
+            refuse_changing_costs(plan, read_space(asked.over, list(plan.arms.values())))
         plan = with_equal_cost(plan)
     if asked is not None:
         asked = replace(asked, plan=plan)
@@ -247,6 +254,9 @@ def carry_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
 
 def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
     was_finished = finished(plan, out)
+    unfit = [TUNED] if (out / TUNED).exists() and read_tuned(out) is None else []
+    for name in unfit:  # nobody can make it anew: it stays as it is, and stays known as altered
+        observer.note(f"{out / name} is not what was written: how arms were tuned is left out")
     result = execute(plan, out, observer)
     from droptop.figures import run_figures as figures  # matplotlib is slow to load and only needed here
 
@@ -266,7 +276,7 @@ def _carried_on(plan: Plan, out: Path, observer: Observer) -> dict[str, Any]:
             figures.draw_comparison(runs, out, result)
         for place in {out, *plan.folders(out)}:
             files = [place / name for name in ("config.toml", "summary.json", "compare.json", "cost.json", TUNED)]
-            write_manifest(place, [*files, *(place / "figures").glob("*.png")])
+            write_manifest(place, [*files, *(place / "figures").glob("*.png")], unfit)
     return result
 
 

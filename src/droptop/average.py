@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from droptop.nets.backbone import Backbone
+from droptop.system.devices import widest
 
 WINDOW = 9.0  # the average spans the last 1 / WINDOW of the steps, until 1 - decay is more
 
@@ -29,7 +30,7 @@ class Average:
         # They stay marked as trained: what is frozen is cast to bfloat16 once, and never looked at again.
         self.averages = {name: weight for name, weight in self.model.named_parameters() if name in self.weights}
         device = next(model.parameters()).device
-        self.steps = torch.zeros((), dtype=torch.float64, device=device)
+        self.steps = torch.zeros((), dtype=widest(device), device=device)
 
     @torch.no_grad()
     def update(self, finite: Tensor) -> None:

@@ -22,23 +22,14 @@ from torch import Tensor, nn
 
 from droptop import learner_checks, learner_state
 from droptop.average import Average
-from droptop.debias import Chosen, Debiaser, Family, Trace, View, check_last_map
+from droptop.debias import Chosen, Debiaser, Family, Kept, Trace, View, check_last_map
 from droptop.errors import BadBatch, BadRequest, Diverged, DroptopError, a_kind, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
-from droptop.nets import (
-    Adapted,
-    Backbone,
-    NetConfig,
-    ViTConfig,
-    evaluating,
-    flat_buffers,
-    last_map,
-    least_rows,
-    untracked,
-)
+from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map, least_rows, untracked
 from droptop.optim import SGD, Fused
 from droptop.rng import PURPOSES, generator
 from droptop.streams.augment import Augment, augment
+from droptop.system.devices import moved
 from droptop.types import Spec, sizes_text, split_rows
 
 PROBE_CHUNK = 125  # memory rows per forward pass: the probe then fits on a device that holds a training step of 64
@@ -119,9 +110,10 @@ class Learner:
     named_presets: ClassVar[dict[str, dict[str, Any]]] = {}  # options that each name stands for which --preset takes
     paper: ClassVar[dict[str, Any]] = {}  # options of the paper's appendix E for this method that differ from ours
     compiles: ClassVar[bool] = True  # may its net be compiled?
+    takes_prompts: ClassVar[bool] = False  # is its net given prompts, which droptop's own ViT takes alone?
     has_logits: ClassVar[bool] = True  # does its training pass give logits? `rsc` and penalties take such a method
     tasks: ClassVar[int | None] = None  # the only number of tasks that makes sense for it, if there is one
-    memory_batches: ClassVar[int] = 1  # how many of `memory_batch` rows it replays per step
+    memory_batches: ClassVar[int] = 1  # how many of `memory_batch` rows it replays per step; 0 without a memory
 
     def __init__(
         self,
@@ -138,7 +130,7 @@ class Learner:
         # Line 3: of the debiasers, DropTop holds the intensities.
         self.debias = Family(debias, len(spec.classes), self.random["debias"])
         # Line 1: weights, and what the optimiser keeps of them.
-        self.model = model.to(device).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+        self.model = moved(model, device).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
         self.replicas = [self.model]
         if self.debias.droptop is not None and self.debias.droptop.config.intensity.reference:
             self.replicas.append(copy.deepcopy(model))  # trains on the increment while `model` trains on the decrement
@@ -155,7 +147,7 @@ class Learner:
             )
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         # Line 2: the replay memory.
-        self.memory = Buffer(config.memory, self.columns(), device)
+        self.memory = Buffer(config.memory, self.columns() | self.attention_column(), device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
         self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
         self.finite = torch.ones((), dtype=torch.bool, device=device)  # false from the first loss that is not finite
@@ -211,6 +203,8 @@ class Learner:
         Takes what `check` has accepted. If the loss is not finite, leaves `finite` false and all else as it was.
         """
         stream = self.arrive(x, y)  # line 6: X_n, Y_n
+        if self.keeps_attention:
+            stream["attention"] = x.new_zeros(len(x), *self.memory.rows["attention"].shape[1:], dtype=torch.float32)
         guarded = self.guarded()
         before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
@@ -225,6 +219,8 @@ class Learner:
                 tensor.copy_(torch.where(self.finite, tensor, old))
         for average in self.averages.values():
             average.update(self.finite)
+        if self.keeps_attention and self.trace is not None:
+            stream["attention"] = self.trace.attention
         self.remember(stream | {"logits": logits[0][: len(x)].detach()})  # line 16
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
@@ -261,7 +257,7 @@ class Learner:
         if debias is not None and not debias.act_on("first_map"):
             debias = None
         fixed = direction if len(self.replicas) == 2 else None  # a single model tries the directions in turn
-        if isinstance(model, Adapted):  # a user's own model, in which hooks do the same
+        if model.hooked:  # a model of somebody else's, in which hooks do the same
             if debias is None:
                 return model(images)
 
@@ -276,9 +272,23 @@ class Learner:
                 last=lambda: last_map(model, first, *given, norm=debias.attention_pass or "batch"),
                 logits=lambda changed: ahead(model, changed, *given),
                 stream=stream,
+                kept=self.kept(model, first, rows, stream),
             )
             changed = debias.first_map(first, view, rows["y"], fixed)  # DropTop: Eq. 4 to 6
         return model.head(model.trunk(first if debias is None else changed, *given))
+
+    def kept(self, model: Backbone, first: Tensor, rows: Rows, stream: int | None) -> Kept | None:
+        """Return the attention that the memory keeps of its rows, beside the last map of the first `stream` rows."""
+        if stream is None or not self.keeps_attention:
+            return None
+
+        def last() -> Tensor:
+            of_stream = first[:stream].detach()
+            with torch.no_grad():
+                given = self.given(model, of_stream, {name: column[:stream] for name, column in rows.items()})
+            return last_map(model, of_stream, *given, norm=self.debias.attention_pass or "batch")
+
+        return Kept(rows["attention"][stream:], last)
 
     def probe(self) -> None:
         """Run AdjustDropIntensity (line 18, Eq. 7-8): record the loss of every class on the memory.
@@ -287,11 +297,10 @@ class Learner:
         """
         assert self.debias.droptop is not None
         intensity = self.debias.droptop.intensity
-        slots, filled = torch.arange(self.memory.capacity, device=self.device), self.memory.filled()
+        rows, filled, losses = self.memory.whole(), self.memory.filled(), []
         if intensity.config.probe:
             slots = intensity.probed(filled, self.random["debias"])
-            filled = filled[slots]
-        rows, losses = self.memory.read(slots), []
+            rows, filled = self.memory.read(slots), filled[slots]
         for model in self.replicas:
             with evaluating(model):
                 logits = (self.classify(model, part) for part in split_rows(rows, PROBE_CHUNK))
@@ -470,7 +479,8 @@ class Learner:
 
     def check_rows(self, rows: int) -> None:
         """Raise BadBatch if a stream batch has too few rows for a training pass in this net."""
-        if min(self.passes(rows)) < self.least_rows:
+        passes = [*self.passes(rows), rows] if self.keeps_attention else self.passes(rows)
+        if min(passes) < self.least_rows:
             raise BadBatch(
                 f"a batch must hold {self.least_rows} images or more: in this net BatchNorm gets one value per image "
                 "and channel, which alone it cannot normalise"
@@ -496,8 +506,8 @@ class Learner:
             self.config.memory_batch,
         )
         for name, member in self.debias.members.items():
-            if member.needs_logits and isinstance(self.model, Adapted):
-                raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of one's own")
+            if member.needs_logits and self.model.hooked:
+                raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of somebody else's")
             if not self.takes(type(member)):
                 raise BadRequest(f"--debias {name} takes a method that trains logits: {type(self).__name__} has none")
         if self.debias.droptop is None or not self.debias.droptop.attention_pass:
@@ -521,6 +531,22 @@ class Learner:
     def columns(self) -> Rows:
         """Describe what the memory keeps of a sample: an example row by column."""
         return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
+
+    @property
+    def keeps_attention(self) -> bool:
+        """Return whether the memory keeps the attention of its samples."""
+        return self.debias.droptop is not None and self.debias.droptop.config.memory_attention == "kept"
+
+    def attention_column(self) -> Rows:
+        """Describe the attention that is kept of a sample, if it is; raise BadRequest where that cannot be."""
+        if not self.keeps_attention:
+            return {}
+        require(self.memory_batches > 0, "memory_attention", "fresh with a method that replays nothing", "kept")
+        if self.model.hooked:
+            raise BadRequest("--memory-attention kept takes a net that droptop builds, not a model of one's own")
+        with evaluating(self.model):
+            first = self.model.stem(torch.zeros(1, *self.spec.shape, device=self.device))
+        return {"attention": torch.zeros(first.shape[-2:])}
 
     def make_optimizer(self, weights: list[nn.Parameter]) -> Fused:
         """Return the optimiser, of `droptop.optim`'s kind, with all of its state before the first step."""

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from droptop.debias import fuse
 from droptop.learner import Learner
-from droptop.nets import Adapted, evaluating, last_map, untracked
+from droptop.nets import evaluating, last_map, untracked
 
 
 @torch.no_grad()
@@ -20,7 +20,7 @@ def attention_of(learner: Learner, images: Tensor, predicting: bool = False) -> 
     with evaluating(model) if predicting else untracked(model):
         x = learner.normalise(images.to(learner.device))
         norm = "running" if predicting else (layer.attention_pass if layer is not None else None) or "batch"
-        if isinstance(model, Adapted):
+        if model.hooked:
             first, last = model.maps(x, norm)
         else:
             first = model.stem(x)

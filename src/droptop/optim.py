@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from droptop.system.devices import skips_steps
+
 
 class Fused:
     """An optimiser that has all of its state before the first step, and can skip a step on the device."""
@@ -34,7 +36,10 @@ class Fused:
             if weight.grad is not None:
                 by_dtype.setdefault(weight.dtype, {})[weight] = weight.grad
         for gradients in by_dtype.values():
-            self.advance(gradients)
+            if self.found_inf is None or skips_steps(self.found_inf.device):
+                self.advance(gradients)
+            else:
+                self.advance_or_undo(gradients, self.found_inf)
 
     @torch.no_grad()
     def renew(self) -> None:
@@ -50,6 +55,16 @@ class Fused:
     def advance(self, gradients: dict[nn.Parameter, Tensor]) -> None:
         """Update weights of one dtype, given with their gradients."""
         raise NotImplementedError
+
+    def advance_or_undo(self, gradients: dict[nn.Parameter, Tensor], undo: Tensor) -> None:
+        """Update weights where torch's kernels cannot skip a step: put back what was there if it is to be skipped."""
+        changing = [tensor for weight in gradients for tensor in (weight, *self.state[weight].values())]
+        before = [tensor.clone() for tensor in changing]
+        self.found_inf = None
+        self.advance(gradients)
+        self.found_inf = undo
+        for tensor, old in zip(changing, before):
+            tensor.copy_(torch.where(undo > 0, old, tensor))
 
     def states(self, name: str, weights: dict[nn.Parameter, Tensor]) -> list[Tensor]:
         """Return one part of the state of these weights, in their order."""

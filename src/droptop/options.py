@@ -10,6 +10,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable
+from functools import cache
 from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -38,6 +39,7 @@ WITHOUT_EFFECT = (
 YOUNGER = {
     "droptop.attention_norm": "batch",
     "droptop.mask_rows": "all",
+    "droptop.memory_attention": "fresh",
     "droptop.remainder": "random",
     "stream.hold_out": 0.0,
     "stream.shortcut": "none",
@@ -52,14 +54,18 @@ YOUNGER = {
     "model": None,
     "first": None,
     "last": None,
+    "pretrained": False,
+    "net.input_size": None,
 }
 # Of these, the options that not every run has, and an older one that a run has where it has them.
 BESIDE = {
     "droptop.attention_norm": "droptop.gamma",
     "droptop.mask_rows": "droptop.gamma",
+    "droptop.memory_attention": "droptop.gamma",
     "droptop.remainder": "droptop.gamma",
     "learner.sampling": "learner.per_class",
     "learner.renew_optimizer": "learner.beta_1",
+    "net.input_size": "net.stem",
 }
 
 
@@ -84,6 +90,12 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
         else:
             flat[path] = value
     return flat
+
+
+def younger_of(options: Iterable[str]) -> dict[str, Any]:
+    """Return the options that older runs do not have, of a run with these options by path, with their values."""
+    paths = set(options)
+    return {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in paths}
 
 
 def ending_in(name: str, paths: Iterable[str]) -> list[str]:
@@ -126,11 +138,18 @@ def help_of_fields(kind: type) -> dict[str, str]:
     return strings
 
 
+@cache
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Return the types of a dataclass's fields; a sweep of thousands of cells asks for the same few."""
+    return get_type_hints(kind)
+
+
 def replaced(config: Any, values: dict[str, Any]) -> Any:
     """Return a copy of a nested dataclass with new values at some paths; refuse values of the wrong type."""
     fields = {path: value for path, value in values.items() if "." not in path}
+    kind: Any = type(config)
     for name, value in fields.items():
-        _check_type(name, get_type_hints(type(config))[name], value)
+        _check_type(name, hints_of(kind)[name], value)
     for section in {path.partition(".")[0] for path in values.keys() - fields.keys()}:
         below = {path.partition(".")[2]: v for path, v in values.items() if path.startswith(section + ".")}
         fields[section] = replaced(getattr(config, section), below)

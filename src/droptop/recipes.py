@@ -27,9 +27,13 @@ RECIPES = {
     "random": Recipe(("droptop",), {"drop": "random"}),
     # Averaged weights predict; nothing else changes.
     "average": Recipe((), {"average": True}),
-    # What to take where nothing is known of the cue: docs/evidence/robust.md says what each part gains.
+    # What to take where nothing is known of the cue: docs/evidence/robust.md says how it was chosen.
     "robust-light": Recipe(*ROBUST),
     "robust": Recipe(*ROBUST, {"iterations": 2}),
+    # Against a mark that a colour tells: every hue is turned at random and half of the images lose theirs.
+    "colour-blind": Recipe(
+        ROBUST[0], {"average": True, "colour.share": 1.0, "colour.hue": 0.5, "colour.gray": 0.5}, {"iterations": 2}
+    ),
 }
 
 

@@ -103,6 +103,9 @@ class DebiasOptions(TypedDict, total=False):
     """Score cells by both maps (fused, Eq. 4), or by the last map alone (last, the ablation "No MF")."""
     attention_norm: Literal["batch", "running"]
     """What BatchNorm normalises by in the attention pass: the batch, or its running statistics."""
+    memory_attention: Literal["fresh", "kept"]
+    """Attention of memory samples: computed at each replay (fresh), or as it was when they came with the stream (kept),
+    also where augmentation then moved them in another way. Kept, half of the attention pass is saved."""
     mask: Literal["hard", "soft"]
     """Drop the cells of highest score (hard, Eq. 5), or weaken them by rank (soft, appendix E)."""
     mask_rows: Literal["all", "stream", "memory"]
@@ -158,20 +161,23 @@ class DebiasOptions(TypedDict, total=False):
 class LearnerOptions(DebiasOptions, total=False):
     """List the options that make_learner may have."""
 
-    net: Literal["resnet18"] | Literal["vit"]
-    """Kind of net."""
+    net: str
+    """Kind of net: droptop's own (resnet18, or vit with methods on frozen features), or timm:NAME or
+    torchvision:NAME."""
     width: int | None
     """Channels of the first stage. Numbers per token; by default that of the weights (64 where they are random)."""
     stem: Literal["3x3", "3x3/2", "7x7/2", "7x7/2-pool"]
     """First layer: size of the kernel / stride, with or without pooling."""
+    input_size: int | None
+    """Pixels per side that a net of a library gets images resized to; by default they stay as they are or, where it
+    begins with weights, are as large as when these were trained. Pixels per side that images are resized to, and
+    positions resampled for; by default that of the weights (64)."""
     patch: int | None
     """Pixels per side of a patch; by default that of the weights (8 where they are random)."""
     depth: int | None
     """Number of blocks; by default that of the weights (6 where they are random)."""
     heads: int | None
     """Attention heads per block; by default width / 64."""
-    input_size: int | None
-    """Pixels per side that images are resized to, and positions resampled for; by default that of the weights (64)."""
     pixel_mean: float
     """Mean by which pixels in [0, 1] are normalised, as they were when the weights were trained."""
     pixel_std: float
@@ -282,9 +288,11 @@ class LearnerOptions(DebiasOptions, total=False):
     held_out: int
     """The ridge is chosen by one sample of the stream in this many."""
     device: str
-    """Device to train on."""
+    """Device: cpu, cuda, cuda:1, cuda:all or mps."""
     weights: str | None
     """Weights to start from: a safetensors file, hf:OWNER/NAME or random, a ResNet's default; a ViT must be told."""
+    pretrained: bool
+    """Start from the weights that timm or torchvision has for its net."""
     precision: Literal["fp32", "tf32", "bf16"]
     """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits, as torch does for convolutions;
     on a CPU, fp32), or bf16 (autocast)."""

@@ -3,7 +3,7 @@
 import pytest
 
 from droptop import configure
-from droptop.bench.costs import WORTH_AN_ARM, equal_arms, measure, passes_of
+from droptop.bench.costs import WORTH_AN_ARM, equal_arms, measure, options_that_cost, passes_of
 from droptop.runs.plan import plan_of
 
 BATCH, REPLAYED, MEMORY = 32, 20, 90
@@ -65,6 +65,17 @@ def test_equal_arms_cost_what_their_arms_cost(method):
         assert equal.options.debias == "none"
         changed = {path for path, value in equal.noted().items() if value != plan.arms["none"].noted()[path]}
         assert changed == expected.get(name.removeprefix("equal-"), replay)
+
+
+def test_options_that_change_what_a_step_costs():
+    plan = plan_of("compare", "fashion", "er", "droptop", OPTIONS)
+    values = {
+        "learner.lr": (0.01, 0.1),
+        "learner.memory_batch": (16, 32),
+        "learner.iterations": (1,),
+        "net.width": (4,),
+    }
+    assert options_that_cost(plan, values) == ["learner.memory_batch", "net.width"]
 
 
 def test_where_nothing_is_replayed_equal_arms_iterate():

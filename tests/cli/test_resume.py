@@ -9,6 +9,7 @@ import tomllib
 from functools import partial
 
 import pytest
+from fake_gpus import pretend
 
 from droptop.cli import main
 from droptop.errors import BadRequest
@@ -16,7 +17,7 @@ from droptop.runs import requests as engine_run
 from droptop.runs.config import configure
 from droptop.runs.loading import find_seed, restore
 from droptop.runs.noted import environments
-from droptop.runs.requests import begin, load, record_environment
+from droptop.runs.requests import begin, load, record_environment, with_device
 from droptop.system.locks import folder_lock as locked
 
 from plans import plan
@@ -57,7 +58,7 @@ def test_a_finished_run_is_shown_from_a_folder_that_cannot_be_written(
     assert "is finished: nothing to resume" in said
     assert "points of A_avg" in said
     notes = [line for line in said.splitlines() if line.startswith("note: ")]
-    assert re.fullmatch(rf"note: figures could not be written: {out}/\S+\.png: Permission denied", notes[-1])
+    assert re.fullmatch(rf"note: figures could not be written: {out}/\S+\.png(\.part)?: Permission denied", notes[-1])
     assert len(notes) == (1 if missing == "figures" else 2)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     monkeypatch.undo()
@@ -259,3 +260,19 @@ def test_a_damaged_seed_is_made_again_to_the_same_bytes(comparison, tmp_path, ca
     for seed in (0, 1):
         for name in ("metrics.jsonl", "result.json", "checkpoints/step-000000010.safetensors"):
             assert (run / f"seed-{seed}" / name).read_bytes() == (whole / f"seed-{seed}" / name).read_bytes(), name
+
+
+def test_a_run_goes_on_with_another_gpu_but_no_other_kind_of_device(tmp_path, monkeypatch, here):
+    out = tmp_path / "out"
+    begin(plan(configure("fashion-sticker", debias="none", limit=64, width=4)), out)
+    refused = here("resume", out, "--device", "cuda:1")
+    assert refused.returncode == 2
+    assert refused.stderr.strip().endswith(f"--device takes a device of the kind that {out} began on, cpu, not cuda:1")
+    pretend(monkeypatch)
+    begun = plan(configure("fashion", device="cuda"))
+    for device in ("cuda:1", "cuda:all"):
+        changed = with_device(begun, out, device)
+        assert changed.options.device == device
+        assert changed.fingerprint() == begun.fingerprint()
+        assert f'device = "{device}"' in changed.toml()
+    assert with_device(begun, out, None) == begun

@@ -59,6 +59,7 @@ OTHER = {
     "droptop.drop": "constant",
     "droptop.attention": "last",
     "droptop.attention_norm": "running",
+    "droptop.memory_attention": "kept",
     "droptop.mask": "soft",
     "droptop.mask_rows": "memory",
     "droptop.remainder": "none",
@@ -73,6 +74,7 @@ OTHER = {
     "droptop.intensity.probe": 64,
     "droptop.intensity.reference": True,
 }
+OF_LIBRARIES = {"pretrained": True, "net.input_size": 64}
 OF_VITS = {
     "net.patch": 16,
     "net.width": 192,
@@ -159,7 +161,9 @@ def command_line(options, out="out"):
 
 def test_every_option_is_reachable_from_the_command_line():
     base = flatten(configure())
-    assert base.keys() - NAMED == OTHER.keys() | PAINTED.keys()
+    assert base.keys() - NAMED == OTHER.keys() | OF_LIBRARIES.keys() | PAINTED.keys()
+    net = {"net.net": "timm:resnet18"}
+    assert flatten(parsed(*command_line(net | OF_LIBRARIES))) == base | net | OF_LIBRARIES
     for path, value in OTHER.items():
         assert value != base[path]
         if path == "droptop.drop":
@@ -174,7 +178,7 @@ def test_every_option_is_reachable_from_the_command_line():
 def test_every_option_of_a_method_is_reachable(method):
     base = flatten(configure(method=method))
     own = OF_METHODS.get(method, {})
-    shared = OTHER.keys() - (OF_RESNETS if method in ON_VIT else set())
+    shared = (OTHER.keys() | OF_LIBRARIES.keys()) - (OF_RESNETS if method in ON_VIT else set())
     assert base.keys() - NAMED == shared | own.keys() | PAINTED.keys()
     assert all(base[path] != value for path, value in own.items())
     assert flatten(parsed("--method", method, *command_line(own))) == base | own
@@ -193,7 +197,7 @@ def test_a_preset_is_reachable_and_survives_toml(tmp_path):
 
 
 def test_every_option_survives_toml(tmp_path):
-    options = OTHER | {"droptop.drop": "adaptive"}
+    options = OTHER | {"droptop.drop": "adaptive", "droptop.memory_attention": "fresh"}  # these go with --reference
     config = configure(**{path.rpartition(".")[2]: value for path, value in options.items()})
     (tmp_path / "c.toml").write_text(plan(config).toml())
     again, out, *_ = parse("run", ["--config", str(tmp_path / "c.toml"), "--out", "there"])

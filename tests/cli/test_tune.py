@@ -1,6 +1,7 @@
 """`droptop tune` and `droptop compare --tune`: the real command on a tiny stream, and what is refused in one line."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -12,25 +13,15 @@ from droptop.cli.tune import asked
 from droptop.errors import BadRequest
 from droptop.runs.folder import read_request, read_result
 from droptop.sweeps.tuning import arms
+from droptop.system.sealed_json import write_sealed
 from droptop.types import Spec
 
 from plans import parsed
-from toys import droptop, made_once
 from tunings import Trained, read
 
 SMALL = ["--limit", "64", "--width", "4", "--memory", "20", "--tasks", "2"]
 FEW = ["--trials", "2", "--confirm", "1", "--confirm-seeds", "1", "--at-once", "1"]
 TUNE = ["--data", "fashion", "--method", "er", "--debias", "none", *SMALL, *FEW]
-
-
-@pytest.fixture(scope="module")
-def tuned(tmp_path_factory):
-    def make(out):
-        done = droptop("tune", *TUNE, "--over", "lr=log:0.01:0.2", "--over", "momentum=0,0.9", "--out", out)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return made_once(tmp_path_factory, "tune", make)
 
 
 def test_it_tunes_confirms_and_says_how_sure_it_is(tuned, here):
@@ -54,6 +45,42 @@ def test_it_tunes_confirms_and_says_how_sure_it_is(tuned, here):
     status = here("status", out).stdout
     assert status.startswith(f"{out}: The choice is lr ")
     assert f"is a tuning: `droptop tune --out {out}` continues it" in here("resume", out).stderr
+
+
+def test_what_is_altered_in_it_is_told(tuned, tmp_path, here):
+    copy = shutil.copytree(tuned[0], tmp_path / "copy")
+    assert here("verify", copy).returncode == 0
+    found, bytes_ = read(copy), (copy / "tune.json").read_bytes()
+    better = found | {"trials": [found["trials"][0] | {"value": 99.0}, *found["trials"][1:]]}
+    (copy / "tune.json").write_text(json.dumps(better))
+    assert f"{copy}/tune.json is damaged" in here("verify", copy).stdout
+    for looking in ("status", "report"):
+        assert f"{copy}/tune.json is damaged: `droptop tune --out {copy}` writes it anew" in here(looking, copy).stderr
+    write_sealed(copy / "tune.json", {name: value for name, value in better.items() if name != "seal"})
+    verified = here("verify", copy)
+    assert verified.returncode == 1
+    assert f"{copy}/tune.json: trial 0 reached {found['trials'][0]['value']:.2f}, not 99.00" in verified.stdout
+    (copy / "tune.json").unlink()
+    assert f"{copy}/tune.json is gone" in here("verify", copy).stdout
+    assert here("tune", "--out", copy).returncode == 0  # which makes it anew
+    assert (copy / "tune.json").read_bytes() == bytes_
+    assert f"--recompute takes a run, a comparison or a study; {copy} is a tuning" in (
+        here("verify", copy, "--recompute").stderr
+    )
+
+
+@pytest.mark.parametrize("name", ["tune.toml", "best.toml"])
+def test_edited_options_of_it_are_told(tuned, tmp_path, here, name):
+    copy = shutil.copytree(tuned[0], tmp_path / "copy")
+    file = copy / name
+    file.write_text(file.read_text().replace("width = 4", "width = 8"))
+    line = f"{file} has changed since droptop wrote it"
+    assert line in here("verify", copy).stdout
+    assert line in here("status", copy).stderr
+    assert line in here("report", copy).stderr
+    if name == "tune.toml":
+        done = here("tune", "--out", copy)
+        assert (done.returncode, done.stderr) == (2, f"droptop: {line}: put it back, or tune in another folder\n")
 
 
 def test_its_page_has_the_choice_and_every_trial(tuned):
@@ -179,7 +206,7 @@ def test_a_tuning_never_reads_a_test_set(tmp_path, by):
 # -- compare --tune ---------------------------------------------------------------------------------------------------
 
 
-def test_a_comparison_tunes_its_arms_and_says_so(tmp_path, monkeypatch, here):
+def test_a_comparison_tunes_its_arms_and_says_so(tmp_path, monkeypatch, here, capsys):
     few = arms.Search
     monkeypatch.setattr(arms, "Search", lambda **given: few(**({"confirm": 1, "confirm_seeds": 1} | given)))
     killed = Trained(lambda config, seed: 50 - 100 * abs(config.learner.lr - 0.2), stop_after=1)
@@ -209,13 +236,23 @@ def test_a_comparison_tunes_its_arms_and_says_so(tmp_path, monkeypatch, here):
     page = describe(out, "again")
     assert [table.title for table in page.tables][-1] == "Tuned options"
     assert page.tables[-1].rows == [[arm, "lr 0.2", "lr 0.1", "50.0"] for arm in ("none", "average")]
+    altered, sealed = out / "tuned.json", (out / "manifest.json").read_bytes()
+    altered.write_text(altered.read_text().replace('"trials": 2', '"trials": 200'))
+    capsys.readouterr()
+    assert "tuning" not in package.resume(out, data=four())  # which would have sealed it
+    assert f"{altered} is not what was written: how arms were tuned is left out" in capsys.readouterr().out
+    assert (
+        json.loads((out / "manifest.json").read_text())["files"]["tuned.json"]
+        == (json.loads(sealed)["files"]["tuned.json"])
+    )
+    assert f"{altered} is not what was written" in here("verify", out).stdout
 
 
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["--over", "lr=0.1,0.2"], "--tune takes a number of trials beside --over and --tune-for"),
-        (["--tune-for", "none"], "--tune takes a number of trials beside --over and --tune-for"),
+        (["--over", "lr=0.1,0.2"], "--over and --tune-for go with --tune N, a number of trials"),
+        (["--tune-for", "none"], "--over and --tune-for go with --tune N, a number of trials"),
         (
             ["--tune", "2", "--over", "gamma=lin:1:5"],
             "unknown option gamma with --data fashion --method er --debias none",
@@ -223,6 +260,7 @@ def test_a_comparison_tunes_its_arms_and_says_so(tmp_path, monkeypatch, here):
         (["--tune", "2", "--tune-for", "robust"], "an arm to tune for all: none, droptop, not robust"),
         (["--tune", "2", "--hold-out", "5"], "leave out --hold-out"),
         (["--tune", "0"], "--tune takes a number of trials from 1"),
+        (["--equal-cost", "--tune", "2", "--over", "iterations=1,2"], "--over takes options that leave costs as they"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused(args, says, tmp_path, here):

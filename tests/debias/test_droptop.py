@@ -198,3 +198,60 @@ def test_an_intensity_of_zero_is_not_probed_since_nothing_would_come_of_it(optio
 def test_reference_needs_an_adaptive_intensity():
     with pytest.raises(BadRequest, match="reference"):
         DropTopConfig(drop="random", intensity=IntensityConfig(reference=True))
+
+
+def seen_by_trunk(learner):
+    """Note the rows of every pass through the trunk from now on: the attention pass comes before the step's own."""
+    rows, trunk = [], learner.model.trunk
+    learner.model.trunk = lambda first, *given: rows.append(len(first)) or trunk(first, *given)
+    return rows
+
+
+@pytest.mark.parametrize(("replay_forward", "passes"), [("joint", [8, 14]), ("separate", [8, 8, 6])])
+def test_kept_attention_is_that_of_the_stream(replay_forward, passes):
+    """A row's attention is noted by its image when it comes; every replay, and the memory, must have that."""
+    learner = toy_learner(memory_attention="kept", replay_forward=replay_forward, augment="none", drop="constant")
+    layer, rows, noted = learner.debias.droptop, seen_by_trunk(learner), {}
+    retrieve, replays = learner.retrieve, []
+    learner.retrieve = lambda stream: replays.append(retrieve(stream)) or replays[-1]
+    for x, y, task in toy_batches(6):
+        rows.clear()
+        learner.observe(x, y, task)
+        assert rows == passes
+        there = replays[-1]["there"]
+        for image, at in zip(replays[-1]["x"][there], there.nonzero().flatten() - len(there)):
+            assert torch.equal(layer.last.attention[at], noted[image.numpy().tobytes()])
+        noted |= {image.numpy().tobytes(): attention for image, attention in zip(x, learner.trace.attention)}
+    memory, size = learner.memory.rows, int(learner.memory.size)
+    assert all(
+        torch.equal(noted[image.numpy().tobytes()], attention)
+        for image, attention in zip(memory["x"][:size], memory["attention"][:size])
+    )
+
+
+def test_rows_without_kept_attention_lose_cells_at_random():
+    """In the first step, rows of the stream stand in for the memory's: what is dropped there has the highest noise."""
+    learner = toy_learner(memory_attention="kept", gamma=20.0, kappa_0=20.0)
+    learner.observe(*toy_batches(1)[0])
+    trace, random = learner.debias.droptop.last, generator(0, "debias")
+    torch.rand(14, generator=random)
+    noise = torch.rand(trace.attention.shape, generator=random)
+    assert torch.equal(trace.attention[8:], noise[8:])
+    dropped = trace.mask[8:] == 0
+    assert all(noise[8:][n][dropped[n]].min() > noise[8:][n][~dropped[n]].max() for n in range(6))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: toy_learner("finetune", memory_attention="kept"), "fresh with a method that replays nothing"),
+        (lambda: toy_learner("slda", memory_attention="kept"), "fresh with a method that replays nothing"),
+        (lambda: toy_learner(own=True, memory_attention="kept"), "a net that droptop builds"),
+        (lambda: toy_learner(reference=True, memory_attention="kept"), "fresh beside --reference"),
+        (lambda: toy_learner(debias="random", memory_attention="kept"), "fresh beside --drop random"),
+        (lambda: attached(memory_attention="kept"), "fresh where nobody knows the memory's rows"),
+    ],
+)
+def test_attention_is_not_kept_where_that_cannot_be(make, reason):
+    with pytest.raises(BadRequest, match=f"--memory-attention.* {reason}"):
+        make()

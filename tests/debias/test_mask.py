@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from droptop.debias import cell_counts, drop_mask
+from droptop.debias.mask import highest, ranks
 
 
 def slow_mask(attention, top, total, noise, soft):
@@ -30,8 +31,9 @@ def slow_mask(attention, top, total, noise, soft):
     st.floats(0, 1),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
-def test_drop_mask_against_a_slow_loop(seed, height, width, share, top_share, soft, ties):
+def test_drop_mask_against_a_slow_loop(seed, height, width, share, top_share, soft, ties, bounded):
     random = torch.Generator().manual_seed(seed)
     attention = torch.randn(3, height, width, generator=random)
     if ties:
@@ -39,10 +41,19 @@ def test_drop_mask_against_a_slow_loop(seed, height, width, share, top_share, so
     noise = torch.rand(3, height, width, generator=random)
     total = torch.tensor([int(share * height * width)] * 2 + [0])
     top = (total * top_share).long()
-    mask = drop_mask(attention, top, total, noise, soft)
+    mask = drop_mask(attention, top, total, noise, soft, max(1, int(total.max())) if bounded else None)
     for sample in range(3):
         expected = slow_mask(attention[sample], int(top[sample]), int(total[sample]), noise[sample], soft)
         assert torch.equal(mask[sample], expected)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 40), st.integers(0, 4))
+def test_the_highest_are_those_of_the_first_ranks(seed, cells, most, levels):
+    """Few levels make many ties; the bound may be any number that no count exceeds."""
+    random, most = torch.Generator().manual_seed(seed), min(cells, most)
+    scores = torch.randint(-levels, levels + 1, (50, cells), generator=random).float()
+    counts = torch.randint(0, most + 1, (50,), generator=random)
+    assert torch.equal(highest(scores, counts, most), ranks(scores) < counts[:, None])
 
 
 def test_remainder_is_uniform_among_kept_cells():

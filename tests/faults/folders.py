@@ -21,7 +21,8 @@ MOMENTARY = (".lock", ".sweep")  # the beginnings of what says who is at work
 def whole(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file by its path, but for locks; nothing is allowed to be half written."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(MOMENTARY)]
-    assert not [path for path in paths if path.suffix == ".part"]
+    left = [path for path in paths if path.suffix == ".part"]
+    assert not left, f"{left} are left"
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 

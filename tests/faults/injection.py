@@ -61,10 +61,11 @@ class Watch:
             if (path := self.inside(given[by])) is None:
                 return original(*given, **more)
             after = self.hear(call, path)
-            result = original(*given, **more)
-            if after is not None:
-                after()
-            return result
+            try:
+                return original(*given, **more)
+            finally:  # a call that fails, such as mkdir of what is there, has an end as well
+                if after is not None:
+                    after()
 
         return called
 
@@ -73,9 +74,11 @@ class Watch:
         after = None
         if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR) and (inside := self.inside(path)) is not None:
             after = self.hear("open", inside)
-        number: int = real["open"](path, flags, *given, **more)
-        if after is not None:
-            after()
+        try:
+            number: int = real["open"](path, flags, *given, **more)
+        finally:
+            if after is not None:
+                after()
         return number
 
     def open(self, file: Any, mode: str = "r", buffering: int = -1, *given: Any, **more: Any) -> Any:

@@ -1,8 +1,11 @@
 import math
 
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from droptop.memory import Buffer
+from droptop.memory.buffer import comes_again
 from droptop.rng import generator
 
 
@@ -22,6 +25,23 @@ def test_the_last_writer_of_a_slot_stays_and_rejected_rows_vanish():
     assert buffer.size == 2
     assert buffer.filled().tolist() == [True, True, False]
     assert all(13 not in column for name, column in buffer.state_dict().items() if name == "y")
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
+def test_of_many_writers_of_a_slot_the_last_stays(slots):
+    buffer = Buffer(4, columns())
+    buffer.write(torch.tensor(slots), rows(*range(10, 10 + len(slots))))
+    last = {slot: 10 + place for place, slot in enumerate(slots)}
+    assert buffer.rows["y"][:4].tolist() == [last.get(slot, 0) for slot in range(4)]
+    assert buffer.size == max((slot + 1 for slot in slots if slot < 4), default=0)
+    assert comes_again(torch.tensor(slots)).tolist() == [slot in slots[at + 1 :] for at, slot in enumerate(slots)]
+
+
+def test_the_whole_memory_is_shown_and_not_copied():
+    buffer = Buffer(3, columns())
+    shown = buffer.whole()
+    buffer.write(torch.tensor([1, 3]), rows(7, 8))
+    assert shown["y"].tolist() == [0, 7, 0]  # the row for rejected samples is not among them
 
 
 def test_draws_without_replacement_and_fills_from_the_stream():

@@ -2,11 +2,12 @@
 
 import math
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from droptop.memory import Buffer, balanced_draw, draw_per_class, first_free_slots, weighted_draw
+from droptop.memory import Buffer, balanced_draw, draw_per_class, first_free_slots, selection, weighted_draw
 
 
 def buffer_of(labels, capacity):
@@ -95,3 +96,47 @@ def test_free_slots_follow_the_filled_ones_and_end_at_the_capacity():
     buffer.write(first_free_slots(buffer, 4), {"y": torch.tensor([1, 2, 3, 4])})
     assert buffer.rows["y"][:4].tolist() == [7, 7, 1, 2]
     assert first_free_slots(buffer, 2).tolist() == [4, 4]
+
+
+def slow_turns(keys, labels):
+    """The place of each slot among those of its label by key, among equals the first; labels is -1 where none is."""
+    return [
+        sum((keys[other], other) < (keys[slot], slot) for other, label in enumerate(labels) if label == labels[slot])
+        for slot in range(len(labels))
+    ]
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.integers(1, 20), st.integers(1, 4), st.integers(0, 10**6))
+def test_balanced_draw_is_by_turn_then_at_random_and_among_equals_by_slot(labels, count, levels, seed):
+    drawn = []
+
+    def coarse(count, generator, device):
+        drawn.append((torch.rand(count, generator=generator) * levels).floor() / levels)  # so that numbers tie
+        return drawn[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "uniform", coarse)
+        buffer = buffer_of(labels, 14) if labels else Buffer(14, {"y": torch.zeros((), dtype=torch.int64)})
+        slots, there = balanced_draw(buffer, count, torch.Generator().manual_seed(seed))
+    keys, among = (values.tolist() for values in drawn)
+    held = [*labels, *[-1] * (14 - len(labels))]
+    turns = torch.tensor(slow_turns(keys, held)) + torch.tensor(among)
+    expected = sorted(range(len(labels)), key=lambda slot: (turns[slot].item(), slot))
+    assert there.tolist() == [place < len(labels) for place in range(count)]
+    assert slots[there].tolist() == expected[:count]
+
+
+def test_turns_hold_in_a_large_memory():
+    labels = torch.randint(0, 30, (3000,), generator=torch.Generator().manual_seed(0))
+    turns = selection.turns_of_classes(buffer_of(labels.tolist(), 3100), torch.Generator().manual_seed(1))
+    for label in range(30):
+        of_label = turns[:3000][labels == label]
+        assert torch.equal(of_label.sort().values, torch.arange(len(of_label)))
+
+
+@given(st.lists(st.floats(0, 1e6, width=32), min_size=1, max_size=20))
+def test_keys_as_whole_numbers_have_their_order(keys):
+    keys = torch.tensor(keys, dtype=torch.float32).abs()
+    assert torch.equal(selection.ordered(keys).argsort(stable=True), keys.argsort(stable=True))
+    assert (selection.ordered(keys) >= 0).all()
+    assert (selection.ordered(keys) < 2**32).all()

@@ -48,6 +48,14 @@ def test_classifiers_that_are_computed_are_exported(method, ending, tmp_path):
         torch.testing.assert_close(logits, learner.predict(x)[:, seen], atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("method", "sums"), [("ncm", set()), ("slda", {"scatter"}), ("ranpac", {"gram", "held_gram", "held_sums"})]
+)
+def test_states_hold_what_was_summed_and_no_constants(method, sums):
+    own = {name for name in toy_learner(method).state_dict() if name.startswith("own.")}
+    assert own == {f"own.{name}" for name in {"counts", "sums"} | sums}
+
+
 def test_the_classifier_is_computed_once_until_the_next_step():
     learner, x = feed(toy_learner("slda"), toy_batches(3)), toy_batches(1, seed=3)[0][0]
     first, counted, refresh = learner.predict(x), [], learner.refresh

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from droptop.nets import Backbone, NetConfig, allow_tf32, build, compute_in, evaluating, last_map
+from droptop.nets.precision import is_replaced, restore
 from droptop.training.workers import prepare
 
 SHAPE = (3, 16, 16)
@@ -44,6 +45,14 @@ def test_maps_keep_bf16_and_features_are_float32():
         features = model.trunk(first)
     assert first.dtype == features.map.dtype == torch.bfloat16
     assert features.pooled.dtype == torch.float32
+
+
+def test_a_net_that_is_restored_is_exact():
+    plain, low = net("fp32"), net("bf16")
+    assert (is_replaced(plain), is_replaced(low)) == (False, True)
+    restore(low)
+    assert not is_replaced(low)
+    assert torch.equal(logits_and_gradients(low)[0], logits_and_gradients(plain)[0])
 
 
 def test_weights_stay_what_they_were():

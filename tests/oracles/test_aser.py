@@ -45,8 +45,8 @@ class SlowASER(SlowLearner):
 
     def balanced_draw(self, count: int) -> list[int]:
         """Draw slots of a sample per class in turn: rounds in random order, classes in random order in each of them."""
-        keys = torch.rand(self.config.memory, generator=self.random["memory"]).tolist()
-        within_round = torch.rand(self.config.memory, generator=self.random["memory"]).tolist()
+        random, memory = self.random["memory"], self.config.memory
+        keys, within_round = (torch.rand(memory, generator=random, dtype=torch.float32).tolist() for _ in range(2))
         rounds: list[tuple[int, float, int]] = []
         for label in range(CLASSES):
             slots = [slot for slot, row in enumerate(self.memory) if row["y"] == label]

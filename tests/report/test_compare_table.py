@@ -1,5 +1,6 @@
 """The table of a comparison at any width: numbers and verdicts stay whole."""
 
+import itertools
 import re
 from itertools import pairwise
 
@@ -62,6 +63,20 @@ def test_nothing_is_cut_at_any_width(width, arms):
                     assert len(arms) > 2 or set(verdict(figure, effect).split()) <= shown
     assert "folder:images" in text
     assert "/a/b" not in text
+
+
+@pytest.mark.parametrize("arms", [("none", "droptop"), ("none", "droptop", "robust")])
+def test_an_interval_that_is_cut_is_said_where_intervals_are_shown(arms):
+    found = comparison(arms)
+    said = "intervals end where accuracy would leave 0 to 100%"
+    assert said not in compare_table(found).caption
+    summaries = found["arms"]
+    for place, seed in itertools.product(range(len(arms)), range(5)):
+        summaries[arms[place]]["tests"]["test"]["A_avg"][seed] = 99.9 - place + 40 * (seed == 0) * (place - 1)
+    cut = readable(compare(summaries))
+    assert cut["effects"]["droptop"]["test"]["A_avg"]["ci95"][1] == pytest.approx(100 - 91.9)
+    assert said in compare_table(cut).caption
+    assert said not in compare_table(cut, 60).caption  # where there is no room for intervals
 
 
 def test_what_weighs_least_goes_first():

@@ -17,7 +17,7 @@ AGAIN = "droptop compare --data fashion-sticker --method er --debias droptop --w
 OPTIONS = {"data": "fashion-sticker", "debias": "none", "learner.lr": 0.05, "learner.iterations": 1}
 
 
-def facts(tmp_path, plain=(80.0, 20.0), effect=0.0, seeds=5, again=AGAIN, arm="droptop", tests=2, **options):
+def facts(tmp_path, plain=(80.0, 60.0), effect=0.0, seeds=5, again=AGAIN, arm="droptop", tests=2, **options):
     """What a comparison has found: accuracies of the plain arm with the cue and without, and what debiasing adds."""
     arms = {
         name: {
@@ -64,12 +64,43 @@ def test_who_has_barely_learned_is_to_learn_more(tmp_path):
     assert {arm.learner.lr for arm in plan_of(higher_rate).plan.arms.values()} == {0.15}
 
 
+def test_no_seeds_are_asked_for_where_all_arms_guess_without_the_cue(tmp_path):
+    """They lean on the cue: 80% with it; without it 26%, where a guess has 25%."""
+    for seeds in (2, 5):
+        found = commands(tmp_path, plain=(80.0, 26.0), seeds=seeds)
+        assert not any("resume" in command for command in found)
+        assert {arm.learner.iterations for arm in plan_of(found[0]).plan.arms.values()} == {3}
+    assert commands(tmp_path, seeds=2)[0][1] == "resume"  # where they do not guess
+
+
+def test_a_quick_look_in_which_little_is_learned_asks_for_no_seeds(tmp_path):
+    first, *_ = commands(tmp_path, plain=(26.0, 26.0), seeds=2, limit=64, again=f"{AGAIN} --limit 64")
+    assert plan_of(first).plan.options.seeds == 5  # as it was asked for
+    first, *_ = commands(
+        tmp_path, plain=(26.0, 26.0), seeds=2, limit=64, again=f"{AGAIN} --limit 64".replace("--seeds 5", "--seeds 2")
+    )
+    assert plan_of(first).plan.options.seeds == 2
+
+
 def test_a_quick_look_comes_before_a_whole_one(tmp_path):
     again = AGAIN.replace("--seeds 5", "--seeds 2 --limit 64")
     first, *_ = commands(tmp_path, seeds=2, again=again, limit=64)
     asked = plan_of(first)
     assert (asked.plan.options.limit, asked.plan.options.seeds) == (None, 5)
     assert asked.out == tmp_path / "first-whole"
+
+
+def test_a_whole_look_says_so_where_a_file_has_the_limit(tmp_path):
+    file = tmp_path / "asked.toml"
+    file.write_text('data = "fashion"\nlimit = 64\n[arms.one]\nlr = 0.1\n')
+    first, *_ = commands(tmp_path, again=f"droptop compare --config {file} --out here/again", limit=64)
+    assert plan_of(first).plan.options.limit is None
+
+
+def test_other_options_are_not_advised_where_arms_were_tuned(tmp_path):
+    of_arms = facts(tmp_path, seeds=3, limit=64)
+    tuned = of_arms._replace(comparison=dict(of_arms.comparison) | {"tuning": {"trials": 2}})
+    assert [shlex.split(step.command)[:2] for step in next_steps(tuned)] == [["droptop", "resume"]]
 
 
 def test_a_folder_that_is_there_is_not_named_again(tmp_path):

@@ -88,6 +88,15 @@ def test_a_long_run_on_a_cpu_gets_one_suggestion(clock, options, said):
     assert short.update(on_gpu, at(10, 10_000)) == "about 83 minutes left: 0.5 s per step"
 
 
+@pytest.mark.parametrize("options", [{"net": "timm:resnet50"}, {"model": "my_model.py"}])
+def test_no_width_is_suggested_for_a_net_that_droptop_does_not_build(clock, options):
+    left, theirs = TimeLeft(10), Job(configure("split-cifar10", debias="none", **options), Path("none"), 0)
+    assert theirs.config.net.width == 64  # the stream's, which such a net has no use for
+    left.update(theirs, at(0, 1000))
+    clock.seconds += 5
+    assert "s per step; --limit 500 " in left.update(theirs, at(10, 1000))
+
+
 def test_the_estimate_is_a_line_of_its_own(clock, capsys):
     listener = Plain()
     listener.begin(2)

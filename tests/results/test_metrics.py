@@ -1,3 +1,6 @@
+import math
+
+import numpy as np
 import pytest
 
 from droptop.results.metrics import accuracy, accuracy_matrix, anytime_accuracy, forgetting, metrics, worst_group
@@ -66,3 +69,16 @@ def test_anytime_accuracy_by_hand():
     figures = metrics(AFTER, TASKS, [(1, AFTER[0]), (3, AFTER[1]), (7, AFTER[2])])
     assert figures["A_auc"] == pytest.approx((1 * 80 + 2 * 75 + 4 * 340 / 6) / 7)
     assert "A_auc" not in metrics(AFTER, TASKS)
+
+
+def test_the_matrix_has_the_accuracy_of_every_task_after_every_task():
+    random, tasks = np.random.default_rng(0), ((3, 0), (1,), (4, 2), (5,))
+    for _ in range(20):
+        n = random.integers(0, 3, (4, 2, 6)) * random.integers(0, 2, (4, 1, 6))  # a task may have no sample yet
+        correct = random.integers(0, n + 1)
+        after = [
+            {name: tally(correct[i, g].tolist(), n[i, g].tolist()) for g, name in enumerate("ab")} for i in range(4)
+        ]
+        for i, row in enumerate(accuracy_matrix(after, tasks)):
+            slow = [accuracy(after[i], classes) for classes in tasks[: i + 1]]
+            assert row == [None if math.isnan(value) else value for value in slow] + [None] * (3 - i)

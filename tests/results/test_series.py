@@ -2,7 +2,7 @@
 
 import pytest
 
-from droptop.results.series import kappa_series, shortcut_series
+from droptop.results.series import kappa_series, shortcut_series, window_of
 
 
 def test_steps_without_drops_do_not_count_in_the_mean():
@@ -10,6 +10,12 @@ def test_steps_without_drops_do_not_count_in_the_mean():
     two = [{"dropped": {"share": 0.4}}, {}, {}, {}]
     steps, values = shortcut_series([one, two], "share", window=2)
     assert (steps.tolist(), values.tolist()) == ([2, 4], pytest.approx([30.0, 60.0]))
+
+
+@pytest.mark.parametrize(("steps", "points"), [(3, 3), (10, 9), (80, 66)])
+def test_short_runs_have_a_curve_too(steps, points):
+    seeds = [[{"dropped": {"share": 0.5}}] * steps] * 2
+    assert len(shortcut_series(seeds, "share")[0]) == points == steps + 1 - window_of(seeds)
 
 
 LINES = [

@@ -103,7 +103,7 @@ def test_intervals_to_show_end_at_what_is_possible():
     effect = paired_effect(plain, debiased)
     assert effect["ci95"][0] < -86
     shown_one = within_possible(effect, plain, "A_avg")
-    assert shown_one == effect | {"ci95": [effect["ci95"][0], 7.5]}  # from 92.5% to 100%
+    assert shown_one == effect | {"ci95": [effect["ci95"][0], 7.5], "cut": True}  # from 92.5% to 100%
     assert within_possible(paired_effect([10.0, 5.0], [1.0, 10.0]), [10.0, 5.0], "A_avg")["ci95"][0] == -7.5
     assert within_possible(effect, [0.0, 5.0], "F_last")["ci95"] == pytest.approx([effect["ci95"][0], 90.9], abs=1)
     arms = {name: {"tests": {"t": {"A_avg": values}}} for name, values in (("none", plain), ("x", debiased))}

@@ -35,6 +35,37 @@ def values(means=MEANS, seeds=SEEDS):
     return found
 
 
+def guesses(found, chance, constant=10.0):
+    """What guesses reach, by cue, where a study has figures."""
+    return [
+        value | {"figure": figure, "value": guess}
+        for value in found
+        if value["figure"] == "A_avg"
+        for figure, guess in (("chance", chance[value["stream.shortcut"]]), ("constant", constant))
+    ]
+
+
+def test_where_a_learner_has_barely_learned_that_alone_is_said():
+    """With 62 and 61% where a guess has 60%, a step of the way to 100% is 4 points."""
+    found = values({("sticker", "none"): (90, 60), ("frame", "none"): (62, 61), ("frame", "droptop"): (80, 70)})
+    chance = {"sticker": 20.0, "frame": 60.0}
+    rows = stressed(found, guesses(found, chance))
+    assert {(row.cue, row.debias): row.barely_learned for row in rows} == {
+        ("sticker", "none"): False,
+        ("frame", "none"): True,
+        ("frame", "droptop"): False,
+    }
+    assert [leaning(row) for row in rows if row.debias == "none"] == ["leaning on it", "barely learned"]
+    said = answer(rows)[0]
+    assert said.startswith("er leans on 1 of 1 cue; sticker costs most")
+    assert "er has barely learned with frame: it is hardly better than a guess" in said
+    only = [value for value in found if (value["stream.shortcut"], value["debias"]) == ("frame", "none")]
+    assert answer(stressed(only, guesses(only, chance)))[0].startswith("er has barely learned with any cue: ")
+    assert not any(row.barely_learned for row in stressed(found))  # older results do not say what guesses reach
+    assert not any(row.barely_learned for row in stressed(found, guesses(found, chance | {"frame": 20.0})))
+    assert [row.barely_learned for row in stressed(only, guesses(only, chance | {"frame": 0.0}, 60.0))] == [True]
+
+
 def numbers(found, cue, debias, test):
     chosen = {
         value["seed"]: value["value"]

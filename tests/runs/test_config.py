@@ -70,7 +70,7 @@ def test_a_path_that_is_no_text_is_refused():
 STAND_FOR = {
     **dict.fromkeys(("none", "average"), ()),
     **dict.fromkeys(("droptop-paper", "no-fusion", "fixed", "random"), ("droptop",)),
-    **dict.fromkeys(("robust", "robust-light"), ("colour", "mixstyle", "decouple")),
+    **dict.fromkeys(("robust", "robust-light", "colour-blind"), ("colour", "mixstyle", "decouple")),
 }
 
 

@@ -91,6 +91,10 @@ def test_a_method_that_is_a_file_goes_by_its_name(tmp_path):
         ('data = "fashion"', "says neither run nor compare"),
         ('command = "sweep"', "says neither run nor compare"),
         ('command = "run"\ndata = "fashion"\nmethod = 3', "does not say which method it is of"),
+        (
+            'command = "run"\ndata = "fashion"\nmethod = "er"\ndebias = "none"\ndevice = 5',
+            "takes a text for device, not 5",
+        ),
         ("command = ", "is not TOML"),
     ],
 )

@@ -9,10 +9,11 @@ import pytest
 from droptop.results.seed_result import seed_result
 from droptop.runs.compared import unfit
 from droptop.runs.folder import read_request
-from droptop.runs.manifest import Unfit, read_manifest, seal_of, sha256_of, write_manifest
+from droptop.runs.manifest import Unfit, read_manifest, sha256_of, write_manifest
 from droptop.runs.seed_files import SeedFiles
 from droptop.runs.verify import verify_folder
 from droptop.system.files import write_json
+from droptop.system.sealed_json import write_sealed
 from droptop.system.toml_files import seal_holds
 
 from damage import without_checksums
@@ -61,7 +62,7 @@ def test_a_damaged_manifest_is_told(tmp_path):
             read_manifest(tmp_path)
     for change in ({"files": ["a.txt"]}, {"files": {"/dev/zero": ""}}, {"files": {"../a": ""}}, {"run": []}):
         content = {"format": 1, "files": {}} | change
-        write_json(path, content | {"seal": seal_of(content)})
+        write_sealed(path, content)
         with pytest.raises(Unfit, match=r"manifest\.json is damaged"):
             read_manifest(tmp_path)
     path.unlink()

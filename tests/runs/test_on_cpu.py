@@ -1,6 +1,7 @@
 """The user's own images are learned with a narrower net on a CPU, in plans, studies and whatever reads them."""
 
 import shlex
+import textwrap
 import tomllib
 
 import pytest
@@ -12,12 +13,14 @@ from droptop.options import flatten
 from droptop.runs.config import configure
 from droptop.runs.flags import flags_of
 from droptop.runs.on_cpu import lighter
+from droptop.runs.own_objects import handed_over
 from droptop.runs.plan import plan_of
 from droptop.runs.requests import begin, load
 from droptop.sweeps.grid import folder_name, read_study
 from droptop.sweeps.sweep import sweep
 from droptop.training.observer import Observer
 
+from compasses import FILE, compass
 from pictures import write_tree
 
 SAID = "on a CPU: width 16; --width 64, or --device cuda, gives what a GPU gets"
@@ -61,6 +64,20 @@ def test_ones_own_images_have_a_net_for_the_device(data):
     assert [configure(data, device=device).net.width for device in ("cpu", "cuda")] == [16, 64]
 
 
+@pytest.mark.parametrize("kind", ["file", "object"])
+def test_so_has_a_stream_of_ones_own(kind, tmp_path):
+    (tmp_path / "compass.py").write_text(textwrap.dedent(FILE))
+    with handed_over(data=str(tmp_path / "compass.py") if kind == "file" else compass()) as names:
+        plans = [plan_of("run", names["data"], "er", "none", {"device": device}) for device in ("cpu", "cuda")]
+    assert [(widths(plan), plan.note) for plan in plans] == [({16}, SAID), ({64}, "")]
+
+
+def test_a_stream_of_ones_own_with_a_known_name_is_learned_as_that_is():
+    with handed_over(data=make_stream("fashion", limit=64)) as names:
+        plan = plan_of("run", names["data"], "er", "none", {})
+    assert (widths(plan), plan.note) == ({12}, "")
+
+
 @pytest.mark.parametrize("data", PUBLISHED)
 def test_published_images_have_the_net_of_their_papers(data):
     plan = plan_of("compare", data, "er", "droptop", {})
@@ -81,7 +98,7 @@ def test_what_the_user_sets_wins_and_nothing_is_said_of_it(tmp_path):
     assert widths(asked("--config", file, "--device", "cpu")) == {16}
     file.write_text(f'data = "{OWN[0]}"\n[net]\nwidth = 16\n')
     assert asked("--config", file).note == ""
-    with pytest.raises(BadRequest, match=r"^--device takes cpu or cuda, not gpu$"):
+    with pytest.raises(BadRequest, match=r"^--device takes cpu, cuda, a GPU such as cuda:1, .*, not gpu$"):
         asked("--data", OWN[0], "--device", "gpu")
 
 

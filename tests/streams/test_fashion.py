@@ -1,3 +1,4 @@
+import gc
 import hashlib
 
 import pytest
@@ -138,3 +139,20 @@ def test_crop_flip_against_a_slow_loop():
         seen.add(found[0])
     assert len(seen) > 20
     assert {mirror for _, _, mirror in seen} == {False, True}
+
+
+@pytest.mark.parametrize("name", ["fashion-sticker", "fashion-background"])
+def test_streams_that_are_the_same_share_their_images_while_they_are_used(name):
+    stream, same, other = (make_stream(name, seed=seed) for seed in (0, 0, 1))
+    weaker = make_stream(name, seed=0, correlation=0.5)
+    for part in ("biased", "removed", "random"):
+        assert same.tests[part] is stream.tests[part]
+    assert same.train is stream.train
+    assert other.tests["removed"] is stream.tests["removed"]
+    for differs in (other, weaker):
+        assert not torch.equal(differs.train.x, stream.train.x)
+    before = stream.train.x.clone()
+    del stream, same
+    gc.collect()
+    again = make_stream(name, seed=0)
+    assert torch.equal(again.train.x, before)

@@ -7,7 +7,7 @@ from droptop import BadRequest, Samples, Spec, Stream, StreamConfig, configure, 
 from droptop.rng import generator
 from droptop.runs.build import build_stream
 from droptop.streams import Position
-from droptop.streams.order import blurred, long_tailed, noisy_labels
+from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, rows_of_tasks
 
 from plans import plain
 from toys import Elsewhere
@@ -299,3 +299,21 @@ def test_nothing_held_out_is_the_stream_itself():
 def test_impossible_percentages_are_refused(percent):
     with pytest.raises(BadRequest, match="--hold-out takes a percentage from 0 to below 100"):
         StreamConfig(hold_out=percent)
+
+
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_rows_of_tasks_and_rows_held_out_are_those_of_their_classes(labels):
+    y, tasks = (
+        torch.tensor(labels, dtype=torch.int64),
+        ((4, 0), (2,), (5,)),
+    )  # of the classes 1 and 3 nothing is learned
+    rows = rows_of_tasks(y, tasks, 6)
+    assert [of_task.tolist() for of_task in rows] == [
+        [row for row, label in enumerate(labels) if label in classes] for classes in tasks
+    ]
+    held = held_out(y, 40)
+    for label in set(labels):
+        of_label = (y == label).nonzero()[:, 0]
+        drawn = torch.randperm(len(of_label), generator=generator(0, "hold out", label))
+        count = max(1, round(len(of_label) * 0.4))
+        assert of_label[held[of_label]].tolist() == sorted(of_label[drawn[:count]].tolist())

@@ -1,8 +1,14 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from droptop import BadRequest
+from droptop.cli.run_flags import parse
 from droptop.options import flatten
 from droptop.sweeps.grid import absolute_text, folder_name, read_study
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def study(tmp_path, text):
@@ -118,3 +124,22 @@ def test_a_folder_is_named_by_what_is_run_in_it(tmp_path):
     assert folder_name(few[0]).startswith("fashion-er-droptop-")
     [own] = study(tmp_path, 'data = "folder:/some/where/nice pictures"')
     assert set(folder_name(own)) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(BENCHMARKS.glob("*/*.toml")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_every_study_of_the_benchmarks_can_be_read(path):
+    text = path.read_text()
+    if '.py"\n' in text:
+        pytest.skip("its stream is a Python file, which reads images of CIFAR-10")
+    if "[arms." in text:
+        assert parse("compare", ["--config", str(path), "--out", "x"])  # no study, but what a comparison is asked for
+        return
+    assert read_study(path)
+
+
+def test_one_command_runs_every_study_of_the_readings():
+    command = (BENCHMARKS / "readings/run.sh").read_text()
+    named = re.search(r"names=\(([a-z][^)]+)\)", command)
+    assert sorted(named[1].split()) == sorted(path.stem for path in (BENCHMARKS / "readings").glob("*.toml"))

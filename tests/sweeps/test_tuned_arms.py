@@ -38,7 +38,13 @@ def test_every_arm_has_the_same_space_trials_and_held_out_images(plan, tmp_path)
     begin_tuning(asked, tmp_path)
     assert awaits_tuning(tmp_path)
     assert load_arms(tmp_path) == asked
-    tuned = tune_all(asked, tmp_path, engine, Silent())
+    observer = Silent()
+    tuned = tune_all(asked, tmp_path, engine, observer)
+    assert observer.notes[:3] == [
+        "tuning none: 3 trials on held-out training images; then the best 2 and the usual options on 2 fresh seeds",
+        "confirming 2 settings on fresh seeds: 4 of 4 runs are to come",
+        "tuned none: lr 0.02",
+    ]
     assert {name: arm.learner.lr for name, arm in tuned.arms.items()} == {"none": 0.02, "average": 0.2}
     requests = [load_request(tmp_path / "tuning" / name) for name in tuned.arms]
     assert requests[0].over == requests[1].over == {"learner.lr": "0.02,0.05,0.2"}

@@ -6,9 +6,9 @@ import pytest
 
 from droptop.errors import BadRequest, Diverged, DroptopError, WorkerDied
 from droptop.runs.requests import load
-from droptop.sweeps.tuning.findings import read_findings
 from droptop.sweeps.tuning.request import load_request
 from droptop.sweeps.tuning.study import Study, Teller
+from droptop.sweeps.tuning.tune_json import read_found
 from droptop.sweeps.tuning.tuner import Trials, tune
 from droptop.training.workers import Failure
 
@@ -116,7 +116,7 @@ def test_the_usual_options_come_first_and_a_small_space_is_tried_whole(tmp_path)
     found = tune(request({"learner.lr": "0.02,0.05", "learner.momentum": "0,0.9"}), tmp_path / "a", engine, notes)
     tried = [tuple(trial["settings"].values()) for trial in found["trials"]]
     assert tried == [(0.05, 0.0), (0.02, 0.0), (0.02, 0.9), (0.05, 0.9)]
-    assert notes.notes == ["there are 4 settings: 4 trials try all of them"]
+    assert notes.notes[0] == "there are 4 settings: 4 trials try all of them"
     first, *_ = tune(request(LR, trials=2), tmp_path / "b", engine, Silent())["trials"]
     assert first["settings"] == {"learner.lr": 0.05}
     outside = {"learner.lr": "log:0.1:0.3"}
@@ -143,17 +143,18 @@ def test_packs_and_how_many_are_in_flight(tmp_path):
     """On a CPU a trial per worker; on a GPU several in a pack; never more at once than were asked for."""
     asked = request(LR, trials=7)
 
-    def packs(at_once, on_gpu):
-        out = tmp_path / f"{at_once}-{on_gpu}"
+    def packs(at_once, on_gpu, workers=1):
+        out = tmp_path / f"{at_once}-{on_gpu}-{workers}"
         out.mkdir()
         trials = Trials(out, asked, Study(out, asked.space, 0), Silent(), at_once)
-        trials.on_gpu = on_gpu
+        trials.on_gpu, trials.workers = on_gpu, workers
         return [len(pack) for _ in range(9) for pack in trials.more()]
 
     assert packs(None, False) == [1] * 7
     assert packs(2, False) == [1, 1]  # until one of them is done
     assert packs(None, True) == [5, 2]
     assert packs(3, True) == [3]
+    assert packs(5, True, workers=2) == [3, 2]  # a share for each GPU
 
 
 class Failing(Trained):
@@ -219,11 +220,11 @@ def test_the_pruner_ends_what_is_below_the_median_in_the_second_half_alone(tmp_p
 
 def test_findings_are_read_without_optuna_and_refused_where_there_are_none(tmp_path):
     tune(request(LR, trials=2), tmp_path / "out", Trained(by_lr(0.1)), Silent())
-    assert read_findings(tmp_path / "out")["fresh"] == [10_001, 10_002]
+    assert read_found(tmp_path / "out")["fresh"] == [10_001, 10_002]
     (tmp_path / "out/tune.json").write_text("{")
     with pytest.raises(BadRequest, match="is damaged"):
-        read_findings(tmp_path / "out")
+        read_found(tmp_path / "out")
     with pytest.raises(BadRequest, match="has no trial yet"):
-        read_findings(tmp_path)
+        read_found(tmp_path)
     noted = tomllib.loads((tmp_path / "out/tune.toml").read_text())["tune"]
     assert noted["over"] == LR

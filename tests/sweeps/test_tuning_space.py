@@ -4,7 +4,6 @@ import pytest
 
 from droptop.errors import BadRequest
 from droptop.runs.config import configure
-from droptop.sweeps.tuning.findings import in_words
 from droptop.sweeps.tuning.space import (
     Choice,
     Range,
@@ -15,6 +14,7 @@ from droptop.sweeps.tuning.space import (
     settings_of,
     usual_space,
 )
+from droptop.sweeps.tuning.tune_json import in_words
 
 ER, DROPTOP = (configure("fashion", "er", debias) for debias in ("none", "droptop"))
 
@@ -74,7 +74,7 @@ def test_the_usual_space_is_the_same_for_all_arms():
         (["weight_decay=log:0:0.1"], "from above 0"),
         (["memory_batch=int:1.5:4"], "whole numbers for memory_batch"),
         (["memory_batch=lin:1.5:4"], "whole numbers for memory_batch"),
-        (["lr=0.1"], "two values of lr or more, each once, not 0.1"),
+        (["lr=0.1"], "or a range such as log:0.01:1, lin:1:10 or int:16:64, not 0.1"),
         (["lr=0.1,0.10"], "two values of lr or more, each once"),
         (["lr=0.1,,0.2"], "two values of lr or more, each once"),
         (["momentum=0,1"], "--over momentum=0.0,1.0: --momentum takes a number from 0 and below 1, not 1"),

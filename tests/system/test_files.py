@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from droptop.system.files import write_atomic, write_changed, write_json, write_new
+from droptop.system.files import remove_left_over, write_atomic, write_changed, write_json, write_new
 
 
 @pytest.fixture
@@ -112,3 +112,38 @@ def test_two_writers_of_a_file_leave_what_one_of_them_wrote(tmp_path, monkeypatc
         write_atomic(path, b"new")
         assert path.read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
+@pytest.fixture
+def with_two_names(tmp_path, monkeypatch):
+    """A file that a kill has left with the name under which it was written, too."""
+    with monkeypatch.context() as killed:
+        killed.setattr("pathlib.Path.unlink", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            write_new(tmp_path / "a", b"old")
+    assert (tmp_path / "a").samefile(tmp_path / "a.part")
+    return tmp_path / "a"
+
+
+def test_a_file_that_a_kill_left_with_two_names_stays_whole(with_two_names, monkeypatch):
+    """What is written under the second name would be in the file before it is whole."""
+
+    def fails(_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="Input/output error"):
+            write_atomic(with_two_names, b"new")
+    assert with_two_names.read_bytes() == b"old"
+    write_atomic(with_two_names, b"new")
+    assert [(path.name, path.read_bytes()) for path in with_two_names.parent.iterdir()] == [("a", b"new")]
+
+
+def test_the_second_name_is_removed_and_no_other_file_beside(with_two_names, tmp_path):
+    remove_left_over(with_two_names)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
+    (tmp_path / "a.part").write_bytes(b"of another")
+    remove_left_over(with_two_names)
+    assert (tmp_path / "a.part").exists()
+    remove_left_over(tmp_path / "nothing")

@@ -124,17 +124,35 @@ def test_without_locks_one_process_has_a_folder(tmp_path, without_locks):
     assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
+def test_a_machine_without_an_id_cannot_tell_that_it_was_started_anew(tmp_path, without_locks, monkeypatch):
+    """As in containers, many of which have none."""
+    here = claims._here()
+    monkeypatch.setattr(claims, "_here", lambda: here | {"machine": None})
+    claim = claims._this_process() | {"process": 1, "began": "then"}
+    (tmp_path / ".lock").touch()
+    for boot, is_held in ((here["boot"], False), ("another", True)):
+        (tmp_path / ".lock.claim").write_text(json.dumps(claim | {"boot": boot}))
+        assert is_locked(tmp_path) is is_held
+
+
 def test_a_claim_is_void_once_its_process_has_ended_on_this_machine(tmp_path, without_locks):
     path = tmp_path / ".lock"
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    for process, host, began, is_held in (
-        (ended.pid, platform.node(), "then", False),
-        (os.getpid(), platform.node(), "then", False),  # its number was given to another process since
-        (os.getpid(), platform.node(), claims._began(os.getpid()), True),
-        (ended.pid, "another", "then", True),  # nobody here can tell
+    of_us = claims._this_process()
+    for changed, is_held in (
+        ({"process": ended.pid}, False),
+        ({"began": "then"}, False),  # its number was given to another process since
+        ({}, True),
+        ({"process": ended.pid, "boot": "the last"}, False),  # the machine was started anew
+        ({"process": ended.pid, "host": "another"}, True),  # nobody here can tell, from here on
+        ({"process": ended.pid, "machine": "another of this name", "boot": "another"}, True),
+        ({"process": ended.pid, "machine": None, "boot": "another"}, True),
+        ({"process": ended.pid, "container": "another on this machine"}, True),
+        ({"process": ended.pid, "boot": None}, True),
+        ({"process": "7"}, True),
     ):
-        entry = {"process": process, "host": host, "began": began}
+        entry = of_us | changed
         (tmp_path / ".lock.claim").write_text(json.dumps(entry))
         path.touch()
         assert is_locked(tmp_path) is is_held, entry

@@ -4,6 +4,7 @@ import csv
 import glob
 import importlib.util
 import json
+import re
 import struct
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from droptop import BadRequest, api
 from droptop.cli import main
 from droptop.results.metrics import accuracy
 from droptop.runs.config import configure
+from droptop.trackers.wandb import run_id
 from droptop.training.seed_run import Interrupted, SeedRun
 
 from toys import QUICK
@@ -240,3 +242,13 @@ def test_wandb_records_offline(tmp_path, followed, monkeypatch):
                     told.append((record.history.step.num, name, item.value_json))
     assert by_name(told) == expected
     assert len(glob.glob(f"{Path(path).parent}/files/media/images/figures/*.png")) == 4
+
+
+@pytest.mark.parametrize("noted", [b"x/../../precious", b"*", b"", b"\xff", None])
+def test_what_is_no_id_of_a_run_names_no_folder_to_remove(tmp_path, noted):
+    """As a folder from somebody else may have it: what is found under the id is removed when a seed goes on."""
+    if noted is not None:
+        (tmp_path / "run-id").write_bytes(noted)
+    number = run_id(tmp_path / "run-id")
+    assert re.fullmatch("[0-9a-f]{8}", number)
+    assert run_id(tmp_path / "run-id") == number

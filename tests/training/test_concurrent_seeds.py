@@ -28,7 +28,7 @@ class Flier(SimpleNamespace):
 
 
 def fliers(*errors):
-    return [Flier(turns=3 + number, error=error, taken=0) for number, error in enumerate(errors)]
+    return [Flier(turns=3 + number, error=error, taken=0, steps_key=None) for number, error in enumerate(errors)]
 
 
 def test_one_failure_stops_all():
@@ -75,6 +75,63 @@ def test_no_seed_starts_after_a_stop():
     with pytest.raises(Interrupted):
         list(ConcurrentSeeds(runs, "cpu", stop=lambda: next(asked), most=1).finished())
     assert runs[1].taken == runs[2].taken == 0
+
+
+def shared_by(kinds, most, errors=()):
+    """The numbers of the runs that shared the same steps, in order, and those that were done."""
+    runs, shared = fliers(*[dict(errors).get(number) for number in range(len(kinds))]), {}
+    for number, (run, kind) in enumerate(zip(runs, kinds)):
+        run.steps_key, run.number, work = kind, number, run.work
+
+        def noted(run=run, work=work):
+            shared.setdefault(id(run.kept), (run.kept, []))[1].append(run.number)
+            yield from work()
+
+        run.work, run.turns = noted, 2
+    together = ConcurrentSeeds(runs, "cpu", most=most, failed_alone=lambda run, error: None)
+    done = [run.number for run in together.finished()]
+    assert all(run.kept is None for run in runs)  # tensors live no longer than the seeds that need them
+    return [numbers for _, numbers in shared.values()], done
+
+
+def test_steps_take_all_seeds_of_their_kind():
+    """Two at once: each kind has its steps, and a kind has more of them where the other one is done."""
+    shared, done = shared_by("aaabbb", most=2)
+    assert shared == [[0, 1, 2], [3, 4, 5]]
+    assert sorted(done) == list(range(6))
+    shared, _ = shared_by("aaaab", most=2)
+    assert shared == [[0, 1, 3], [4], [2]]
+
+
+def test_seeds_of_no_kind_have_steps_of_their_own():
+    shared, _ = shared_by([None] * 4, most=2)
+    assert shared == [[0], [1], [2], [3]]
+
+
+@pytest.mark.parametrize("error", [Diverged("the loss is nan"), torch.OutOfMemoryError("too large")])
+def test_steps_whose_seed_failed_are_thrown_away(error):
+    """What did not fit beside others is tried once more, with other steps."""
+    shared, done = shared_by("aaab", most=2, errors={0: error}.items())
+    assert sorted(done) == [1, 2, 3]
+    assert all(numbers[-1] == 0 for numbers in shared if 0 in numbers)
+
+
+def test_a_seed_that_does_not_fit_beside_the_steps_before_it_begins_without_them():
+    """A seed at a time: what the first one left is given up, and the second one is not to blame."""
+    runs, begun = fliers(None, None), []
+    for run in runs:
+        run.steps_key = "a"
+
+        def work(run=run):
+            begun.append(run)
+            if run.kept.steps is not None:
+                raise torch.OutOfMemoryError("too large")
+            run.kept.steps = object()
+            yield
+
+        run.work = work
+    assert list(ConcurrentSeeds(runs, "cpu", most=1).finished()) == runs
+    assert begun == [runs[0], runs[1], runs[1]]
 
 
 class Driver:
@@ -127,4 +184,4 @@ def test_arms_on_a_gpu_share_a_process_unless_their_options_switch_it(tmp_path, 
     arms.append(configure("fashion", "er", "none", device="cuda", precision="fp32"))
     jobs = [Job(arm, tmp_path, seed) for seed in range(2) for arm in arms]
     run_jobs(jobs, Observer(), 1, lambda: 8)
-    assert given == [([[jobs[0], jobs[1], jobs[3], jobs[4]], [jobs[2], jobs[5]]], 1, 1)]
+    assert given == [([[jobs[0], jobs[1], jobs[3], jobs[4]], [jobs[2], jobs[5]]], 1, ["cuda"])]

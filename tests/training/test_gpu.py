@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from droptop import Samples, Spec, Stream, StreamConfig
+from droptop.debias import members_of
 from droptop.methods import METHODS
 from droptop.nets import allow_tf32
+from droptop.runs import checkpoint
 from droptop.runs.config import configure
 from droptop.streams import Position
 from droptop.streams.cues import CUES
@@ -15,12 +17,15 @@ from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.device_stream import on_device
 from droptop.training.evaluation import predict_test
 from droptop.training.graphs import GraphedSteps, Uncapturable
-from droptop.training.seed_run import SeedRun, blocks
+from droptop.training.kept_steps import KeptSteps
+from droptop.training.observer import Job, Observer
+from droptop.training.seed_run import Interrupted, SeedRun, blocks
 from droptop.training.stepping import Steps
+from droptop.training.worker_pool import WorkerPool, dealt
 from droptop.training.workers import prepare
 
-from contracts import over_variants
-from toys import QUICK, SPEC, Elsewhere, differences, toy_batches, toy_learner
+from contracts import over, over_variants
+from toys import QUICK, SPEC, Elsewhere, differences, droptop, feed, small, toy_batches, toy_learner
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -47,8 +52,7 @@ def drive(kind, method, stream, start=Position(), state=None, **options):
             learner.load_state_dict(state)
         steps, records = kind(learner, on_device(stream, learner.device), start, 5), []
         for block in blocks(stream, start, 5, None):
-            for batch in range(block.start, block.stop):
-                steps.advance(Position(block.task, batch))
+            steps.queue(block.positions)
             records += steps.read()
         torch.cuda.synchronize()
     return {name: value.cpu().clone() for name, value in learner.state_dict().items()}, records
@@ -188,6 +192,118 @@ def test_concurrent_seeds_give_the_same_bits(tmp_path):
         list(ConcurrentSeeds(runs(tmp_path / name, range(3)), "cuda", most=most).finished())
     assert len(digests(tmp_path / "together")) == 6
     assert digests(tmp_path / "together") == digests(tmp_path / "apart")
+
+
+def commanded(out, device):
+    """The digests of a folder that a command made, with a process per GPU."""
+    small = ["--limit", "160", "--width", "8", "--maps", "0", "--seeds", "3", "--deterministic"]
+    quick = [token for name, value in QUICK.items() for token in (f"--{name}", str(value))]
+    done = droptop("run", *small, *quick, "--device", device, "--out", out, timeout=500)
+    assert done.returncode == 0, done.stderr
+    return digests(out)
+
+
+def test_a_named_gpu_and_all_gpus_give_the_bits_of_the_default_one(tmp_path):
+    """By the real command; on a machine with several GPUs of one kind, too."""
+    usual = commanded(tmp_path / "cuda", "cuda")
+    assert len(usual) == 6
+    last = f"cuda:{torch.cuda.device_count() - 1}"
+    for device in dict.fromkeys(["cuda:0", last, "cuda:all"]):
+        assert commanded(tmp_path / device.replace(":", "-"), device) == usual, device
+    again = droptop("resume", tmp_path / "cuda", "--device", "cuda:all", "--seeds", "4", timeout=500)
+    assert again.returncode == 0, again.stderr
+    more = digests(tmp_path / "cuda")
+    assert len(more) == 8
+    assert more | usual == more
+
+
+def test_two_workers_give_the_bits_of_one(tmp_path):
+    """On one GPU as well: two processes share it, each bound to it."""
+    config = runs(tmp_path, [0])[0].config
+    for name, gpus in (("one", ["cuda:0"]), ("two", ["cuda:0", "cuda:0"])):
+        jobs = [Job(config, tmp_path / name, seed) for seed in range(3)]
+        WorkerPool(Observer(), dealt([jobs], len(gpus))).run(1, gpus)
+    assert len(digests(tmp_path / "one")) == 6
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+
+def test_a_learner_on_a_named_gpu_is_the_one_on_the_default_gpu():
+    last = f"cuda:{torch.cuda.device_count() - 1}"
+    learners = [feed(toy_learner(device=device), toy_batches(8)) for device in ("cuda", "cuda:0", last)]
+    states = [{name: value.cpu() for name, value in learner.state_dict().items()} for learner in learners]
+    assert differences(states[0], states[1]) == differences(states[0], states[2]) == []
+    assert learners[2].memory.size.device == torch.device(last)
+
+
+@over([(method, arm) for method in METHODS for arm in ("none", "droptop", "robust")])
+def test_refilled_steps_give_the_bits_of_fresh_ones(tmp_path, method, options):
+    """Seeds one after the other by the same steps, the second of which was stopped before; and each by its own."""
+    more = {name: value for name, value in small(method).items() if name != "augment"} | options
+    arm, debias = {name: value for name, value in more.items() if name != "debias"}, more.get("debias", "droptop")
+    refilled, kept = method_runs(tmp_path / "kept", method, debias, **arm), KeptSteps("cuda")
+    stopped = method_runs(tmp_path / "kept", method, debias, **arm)[1]
+    asked = iter([False] if METHODS[method].tasks is None else [])  # a single task is stopped in its middle
+    stopped.stop = lambda: next(asked, True)
+    with pytest.raises(Interrupted):
+        stopped()
+    for run in refilled:
+        run.kept = kept
+        run()
+        assert kept.steps is not None
+        assert isinstance(kept.steps, GraphedSteps)
+    captured = kept.steps.step_graph
+    for run in method_runs(tmp_path / "apart", method, debias, **arm):
+        run()
+    assert kept.steps.step_graph is captured
+    assert len(digests(tmp_path / "apart")) == 6
+    assert digests(tmp_path / "kept") == digests(tmp_path / "apart")
+    assert last_tensors(tmp_path / "kept") == last_tensors(tmp_path / "apart")
+
+
+def method_runs(folder, method, debias, **options):
+    """Runs of three seeds of the built-in images, whose painted cues differ."""
+    quick = QUICK if "droptop" in members_of(debias) else {}
+    tasks = METHODS[method].tasks or 2
+    config = configure(
+        *("fashion-sticker", method, debias),
+        **{"device": "cuda", "deterministic": True, "limit": 96, "tasks": tasks} | quick | options,
+    )
+    return [SeedRun(config, folder, seed, lambda progress: None) for seed in range(3)]
+
+
+def last_tensors(folder):
+    """The SHA-256 of the tensors of every seed's last checkpoint."""
+    return [
+        checkpoint.read_header(checkpoint.newest_first(seed / "checkpoints")[0])["sha256"]
+        for seed in sorted(folder.glob("seed-*"))
+    ]
+
+
+def test_seeds_share_steps_by_kind_and_leave_them_where_they_fail(tmp_path, monkeypatch):
+    """Two kinds of three seeds each, two at once, of which one diverges: two captures, and one for the steps
+    that were thrown away; the others' bits are those that they have apart."""
+    captures, init = [], GraphedSteps.__init__
+    monkeypatch.setattr(
+        GraphedSteps, "__init__", lambda steps, *given: (captures.append(steps), init(steps, *given))[1]
+    )
+    together = [*runs(tmp_path / "a", range(3)), *runs(tmp_path / "b", range(3), debias="none")]
+    check = together[1].check_finite
+
+    def diverge(record, step, position):
+        check(record._replace(finite=record.finite and step < 4), step, position)
+
+    together[1].check_finite = diverge
+    failed = []
+    concurrent = ConcurrentSeeds(together, "cuda", most=2, failed_alone=lambda run, error: failed.append(run))
+    done = list(concurrent.finished())
+    assert (len(done), failed) == (5, [together[1]])
+    assert len(captures) == 3
+    monkeypatch.undo()
+    for run in (*runs(tmp_path / "c", (0, 2)), *runs(tmp_path / "d", range(3), debias="none")):
+        run()
+    whole = {name: value for name, value in digests(tmp_path / "a").items() if "seed-1/" not in name}
+    assert whole == digests(tmp_path / "c")
+    assert digests(tmp_path / "b") == digests(tmp_path / "d")
 
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])

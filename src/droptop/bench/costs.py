@@ -5,8 +5,9 @@ takes about twice the operations of forward. All of it runs in a process of its 
 memory are as before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypedDict, TypeVar
 
@@ -15,12 +16,16 @@ from torch import Tensor
 
 from droptop.bench.runner import LAP, Engine, RepeatedSteps, fill
 from droptop.bench.step_times import race
+from droptop.errors import BadRequest
 from droptop.learner import Learner
 from droptop.nets import Adapted
+from droptop.options import name_of
 from droptop.results.statistics import EQUAL
 from droptop.runs.build import build_learner, build_stream
 from droptop.runs.config import Config, has, override
 from droptop.runs.plan import Plan
+from droptop.sweeps.tuning.space import Space
+from droptop.system.devices import first_of, is_cuda
 from droptop.system.processes import without_main
 from droptop.training.device_stream import on_device
 from droptop.training.graphs import cuda_stream
@@ -29,6 +34,7 @@ from droptop.types import Position
 
 FORWARD_ALONE = 1 / 3
 MORE_REPLAY = ("memory_batch", "candidates")  # the options that grow together where more is replayed
+FREE = ("learner.lr", "learner.momentum")  # options that are tuned as a rule, and cost nothing
 WORTH_AN_ARM = 1.05  # times the plain arm's passes, from which an arm is compared at equal cost
 T = TypeVar("T")
 
@@ -50,6 +56,27 @@ def with_equal_cost(plan: Plan) -> Plan:
     return plan.with_arms(alone(equal_arms, plan))
 
 
+def refuse_changing_costs(plan: Plan, space: Space) -> None:
+    """Raise BadRequest if tuning could change what a step costs, for which arms of equal cost are made before it."""
+    asked = {path: values.edges for path, values in space.items() if path not in FREE}
+    if asked and (costly := alone(partial(options_that_cost, values=asked), plan)):
+        raise BadRequest(
+            "--equal-cost makes arms before --tune does: --over takes options that leave costs as they are, not "
+            f"{name_of(costly[0])}"
+        )
+
+
+def options_that_cost(plan: Plan, values: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return those of some options, by path, that change what a step of an arm costs within the values given."""
+    torch.set_num_threads(plan.options.threads)
+
+    def costs(arm: Config, path: str) -> bool:
+        usual = passes_of(arm)
+        return any(passes_of(override(arm, {path: value})) != usual for value in values[path])
+
+    return [path for path in values if path.startswith("net.") or any(costs(arm, path) for arm in plan.arms.values())]
+
+
 def alone(function: Callable[[Plan], T], plan: Plan) -> T:
     """Return what a function gives of a plan in a process of its own, or here where no other has what it needs."""
     if any(arm.options.has_objects for arm in plan.arms.values()):
@@ -65,10 +92,11 @@ def measure(plan: Plan) -> dict[str, Cost]:
     """Count passes and take the time of every arm, in the middle of a stream, with the memory full."""
     options, costs = plan.options, dict[str, Cost]()
     torch.set_num_threads(options.threads)
+    device = first_of(options.device)
     for name, arm in plan.arms.items():
-        prepare(options.device, deterministic=False, precision=arm.options.precision)
-        engine: Engine = "graphs" if options.device == "cuda" and arm.options.graphs else "eager"
-        (row,) = race(arm, engine, [1], 2 * LAP)
+        prepare(device, deterministic=False, precision=arm.options.precision)
+        engine: Engine = "graphs" if is_cuda(device) and arm.options.graphs else "eager"
+        (row,) = race(arm.on(device), engine, [1], 2 * LAP)
         costs[name] = {"passes": passes_of(arm), "ms": row["ms"]}
     return costs
 
@@ -112,6 +140,7 @@ def with_replay(plain: Config, factor: float) -> Config:
 def passes_of(config: Config) -> float:
     """Return how many passes a step takes per image of the stream, probes included: counted in real steps."""
     period = config.droptop.intensity.period if config.droptop is not None else 1
+    config = config.on(first_of(config.options.device))
     with cuda_stream(config.options.device):
         stream = build_stream(config, config.options.first_seed)
         learner = build_learner(config, stream, config.options.first_seed)
@@ -129,8 +158,9 @@ class PassCounter:
     def __init__(self, learner: Learner) -> None:
         self.passes = 0.0
         for model in learner.every_model:
-            if isinstance(model, Adapted):  # every pass runs through its last map, attention passes too
-                model.map_hooks().last.register_forward_hook(self.count)
+            hooked = next((part for part in model.modules() if isinstance(part, Adapted)), None)
+            if hooked is not None:  # every pass runs through its last map, attention passes too
+                hooked.map_hooks().last.register_forward_hook(self.count)
                 continue
             setattr(model, "trunk", self.counted(model.trunk))  # noqa: B010
 

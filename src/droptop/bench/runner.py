@@ -44,8 +44,7 @@ class Runner:
     def queue(self) -> None:
         """Queue LAP steps."""
         with self.stream_context:
-            for position in itertools.islice(self.positions, LAP):
-                self.steps.advance(position)
+            self.steps.queue(list(itertools.islice(self.positions, LAP)))
 
     def read(self) -> None:
         """Wait for the steps, and read what they log."""

@@ -19,6 +19,7 @@ from droptop.methods import find
 from droptop.results.statistics import estimate
 from droptop.runs.build import build_stream
 from droptop.runs.config import Config, configure
+from droptop.system.devices import is_cuda
 from droptop.training.workers import prepare
 
 WARM_UP = 2  # laps
@@ -60,7 +61,7 @@ def options_for(options: dict[str, Any], method: str, arm: str) -> dict[str, Any
 
 def race(config: Config, engine: Engine, seeds: list[int], steps: int) -> Iterator[dict[str, Any]]:
     """Yield the time of a step per number of seeds at once, in ascending order."""
-    on_gpu, runners = config.options.device == "cuda", list[Runner]()
+    on_gpu, runners = is_cuda(config.options.device), list[Runner]()
     gc.collect()
     if on_gpu:
         torch.cuda.empty_cache()
@@ -85,21 +86,34 @@ def baseline(data: str, steps: int, options: dict[str, Any]) -> dict[str, Any]:
     """Return the row of ER by the plain loop."""
     unknown = ("probe", "precision", "compile", "weights")  # the plain loop has none of these
     known = {name: value for name, value in options.items() if name not in unknown}
-    config = configure(data, "er", "none", **known)
-    stream, learner = build_stream(config, 0), config.learner
-    model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), 0)
-    augment, device = learner.augment != "none", config.options.device
-    loop = plain_er(model, stream, device, learner.lr, learner.memory, learner.memory_batch, augment)
-    filling = -(-learner.memory // stream.config.batch)  # steps until its memory is full
-    for _ in itertools.islice(loop, filling + WARM_UP):
-        pass
+    plain = PlainRunner(configure(data, "er", "none", **known))
+    plain.queue()
     laps = []
     for _ in range(max(2, steps // LAP)):
         started = time.perf_counter()
-        for _ in itertools.islice(loop, LAP):
-            pass
+        plain.queue()
         laps.append(1000 * (time.perf_counter() - started) / LAP)
     return {"method": "er", "debias": "none", "engine": "plain loop", "seeds": 1, **summed_up(laps)}
+
+
+class PlainRunner:
+    """ER by the plain loop, whose memory is full: it takes laps as a `Runner` does, and reads every loss at once."""
+
+    def __init__(self, config: Config) -> None:
+        stream, learner = build_stream(config, 0), config.learner
+        model = nets.build(config.net, stream.spec.shape[0], len(stream.spec.classes), 0)
+        augment, device = learner.augment != "none", config.options.device
+        self.loop = plain_er(model, stream, device, learner.lr, learner.memory, learner.memory_batch, augment)
+        for _ in itertools.islice(self.loop, -(-learner.memory // stream.config.batch)):  # until its memory is full
+            pass
+
+    def queue(self) -> None:
+        """Take LAP steps."""
+        for _ in itertools.islice(self.loop, LAP):
+            pass
+
+    def read(self) -> None:
+        """Do nothing: every loss has been read."""
 
 
 def summed_up(laps: list[float]) -> dict[str, float | None]:

@@ -14,6 +14,7 @@ from droptop.report import tables
 from droptop.runs.config import configure
 from droptop.runs.trust import named
 from droptop.streams.augment import Augment
+from droptop.system.devices import check_form, is_cuda, one
 from droptop.system.terminal import Console, complain
 
 # Options that are also options of the runs that are timed.
@@ -54,7 +55,7 @@ class BenchOptions:
     probe: int | None = None
     """Memory samples on which DropTop measures the loss; by default the whole memory."""
     device: str = "cpu"
-    """Device to measure on."""
+    """Device to measure on: cpu, cuda, cuda:1 or mps."""
     precision: Precision = "tf32"
     """Precision of the net."""
     compile: bool = False
@@ -74,8 +75,9 @@ class BenchOptions:
             "numbers of seeds such as 1,5,10",
             self.seeds,
         )
-        require(self.device == "cuda" or self.seeds == "1", "seeds", "1 on a CPU", self.seeds)
-        known = ("graphs", "eager") if self.device == "cuda" else ("eager",)
+        check_form(one(self.device))
+        require(is_cuda(self.device) or self.seeds == "1", "seeds", f"1 with --device {self.device}", self.seeds)
+        known = ("graphs", "eager") if is_cuda(self.device) else ("eager",)
         require(
             all(engine in known for engine in self.engines.split(",") if engine),
             "engines",
@@ -97,7 +99,7 @@ def bench(args: list[str], console: Console) -> int:
         BenchOptions, args, "droptop bench", "measures milliseconds per step, with and without debiasing"
     )
     methods = [name.strip() for name in options.methods.split(",")]
-    available: Sequence[Engine] = ("graphs", "eager") if options.device == "cuda" else ("eager",)
+    available: Sequence[Engine] = ("graphs", "eager") if is_cuda(options.device) else ("eager",)
     engines = [engine for engine in available if engine in (options.engines or ",".join(available)).split(",")]
     named(vars(options))
     for method in methods:

@@ -29,7 +29,7 @@ TEXTS = {
     "address": "ADDRESS",
     "class_order": "ORDER",
     "colours": "COLOURS",
-    "device": "cpu|cuda",
+    "device": "DEVICE",
     "seeds": "N,N,...",
     "set": "NAME=VALUE,...",
     "split": "CLASSES",

@@ -55,7 +55,7 @@ class PredictOptions(LoadedOptions):
     maps: Path | None = None
     """New folder for pictures of where the learner looks, one per image; by default none are drawn."""
     device: str = "cpu"
-    """Device to predict on."""
+    """Device to predict on: cpu, cuda, cuda:1 or mps."""
 
     def __post_init__(self) -> None:
         require(self.top >= 1, "top", "a number of classes from 1", self.top)

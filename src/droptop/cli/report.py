@@ -20,7 +20,7 @@ from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require
 from droptop.runs.folder import read_request
 from droptop.runs.noted import recorded_flags
-from droptop.sweeps.tuning.findings import is_tuning, read_findings
+from droptop.sweeps.tuning.tune_json import is_tuning, read_found
 from droptop.system.files import write_atomic
 from droptop.system.terminal import Console, note
 
@@ -109,7 +109,7 @@ def watch(folder: Path, page: Callable[[], Any], port: int, show: bool, console:
 def command(folder: Path) -> str:
     """Return the command that makes the same again, in a folder of its own."""
     if is_tuning(folder):
-        return shlex.join([*read_findings(folder)["command"], "--out", f"{folder}-again"])
+        return shlex.join([*read_found(folder)["command"], "--out", f"{folder}-again"])
     if (folder / "study.toml").is_file():
         return shlex.join(["droptop", "sweep", str(folder / "study.toml"), "--out", f"{folder}-again"])
     request, flags = read_request(folder), recorded_flags(folder)

@@ -10,6 +10,7 @@ from droptop.cli import arguments
 from droptop.cli.arguments import names
 from droptop.errors import BadRequest, require, typed
 from droptop.report import tables
+from droptop.report.study_table import study_table
 from droptop.runs.folder import read_request
 from droptop.sweeps.pairing import reference_of
 from droptop.sweeps.results import BY, also_varied, export, grouped_rows, usual_figures, with_short_names
@@ -59,7 +60,7 @@ def results(args: list[str], console: Console) -> int:
     rows = with_short_names(grouped_rows(values, by, figures, names(options.tests) or [], reference), by)
     if not rows:
         raise BadRequest(f"nothing was measured of {', '.join(figures)} on {options.tests or 'any test set'}")
-    console.print(tables.study_table(rows, by, reference.name))
+    console.print(study_table(rows, by, reference.name, console.width), crop=False)
     if varied := also_varied(values, by):
         console.print(
             f"{tables.averaged_over(varied)}; --by {','.join([*by, *varied])} tells them apart", soft_wrap=True

@@ -16,7 +16,7 @@ from droptop.report import file_progress as bars
 from droptop.report import seed_progress as progress
 from droptop.runs.folder import Command
 from droptop.runs.moved import saying_where, with_data
-from droptop.runs.requests import finished, load, with_seeds
+from droptop.runs.requests import finished, load, with_device, with_seeds
 from droptop.runs.trust import named, trusted
 from droptop.sweeps.tuning.arms import awaits_tuning
 from droptop.system.terminal import Console
@@ -29,6 +29,9 @@ class ResumeOptions:
     folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run or comparison, finished or not.")]
     seeds: int | None = None
     """Number of seeds in all, at least as many as were begun; by default as many as config.toml says."""
+    device: str | None = None
+    """Device to go on with, of the kind that it began on, such as cuda:1 or cuda:all where that was cuda; by default
+    the one that config.toml says."""
     data: str | None = None
     """Where the images are now, such as folder:PATH, if they have moved; by default where config.toml says."""
     trust: bool = False
@@ -53,10 +56,12 @@ def resume(args: list[str], console: Console) -> int:
     out = options.folder
     if awaits_tuning(out):
         require(options.seeds is None and options.data is None, "seeds", "a comparison whose arms are all tuned", out)
+        require(options.device is None, "device", "a comparison whose arms are all tuned", out)
         return execute(partial(api.go_on_tuning, out, options.trust), out, console)
     named({"data": options.data})
     with saying_where(out, options.data), trusted(out, options.trust, typed("resume", *args, "--trust")):
-        plan = with_seeds(with_data(load(out), out, options.data), out, options.seeds)
+        plan = with_device(with_data(load(out), out, options.data), out, options.device)
+        plan = with_seeds(plan, out, options.seeds)
         done = finished(plan, out)
         heading = f"{out} is finished: nothing to resume" if done else ""
         return execute(partial(api.carry_on, plan, out), out, console, heading)

@@ -114,7 +114,8 @@ def parse(command: Command, args: list[str]) -> Asked:
     options = {path: values[path] for path in {*given, *paths} - usual.keys()}
     plan = plan_of(command, data, method, debias, options, arms, against=against)
     tune, tune_for = getattr(own, "tune", None), getattr(own, "tune_for", None)
-    require(tune is not None or not (over or tune_for), "tune", "a number of trials beside --over and --tune-for", tune)
+    if tune is None and (over or tune_for):
+        raise BadRequest("--over and --tune-for go with --tune N, a number of trials")
     require(tune is None or tune >= 1, "tune", "a number of trials from 1", tune)
     alike = None if tune is None else Alike(tune, over, tune_for)
     return Asked(plan, own.out, getattr(own, "equal_cost", False), alike)

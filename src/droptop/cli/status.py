@@ -14,7 +14,7 @@ from droptop.runs.findings import Findings
 from droptop.runs.folder import CONFIG, TUNE, TUNING, read_request, step_count
 from droptop.runs.seed_files import SeedFiles
 from droptop.sweeps.study_folder import HELD, StudyFolder, requested_cells
-from droptop.sweeps.tuning.findings import FOUND, is_tuning, read_findings
+from droptop.sweeps.tuning.tune_json import FOUND, is_tuning, lines_of, read_found
 from droptop.system.locks import is_locked
 from droptop.system.terminal import Console, note
 
@@ -34,6 +34,8 @@ def status(args: list[str], console: Console) -> int:
     if tunings := tunings_of(folder):
         for place in tunings:
             console.print(tuning_line(place), soft_wrap=True)
+            for line in lines_of(place):
+                note(line)
         return 0
     request, findings = read_request(folder), Findings(folder)
     table = Table("run", "seed", "state", "step", title=str(folder))
@@ -63,7 +65,7 @@ def tuning_line(folder: Path) -> str:
     held = "" if is_locked(folder, HELD) else "; no command is at work"
     if not (folder / FOUND).is_file():
         return f"{folder}: no trial has ended{held}"
-    found = read_findings(folder)
+    found = read_found(folder)
     return f"{folder}: {answer(found)[0].rstrip('.')}{'' if 'chosen' in found else held}"
 
 
@@ -81,9 +83,9 @@ def state_of(files: SeedFiles) -> str:
 def study_status(folder: Path, console: Console) -> int:
     """Print how many cells of a study are done, and why others failed; return the exit code."""
     study = StudyFolder(folder, note)
-    cells = requested_cells(folder)
-    running = set(study.running()) & set(cells)
-    counts, held, pace = study.counts(set(cells) - running), is_locked(folder, HELD), study.pace()
+    cells = set(requested_cells(folder))
+    running = set(study.running()) & cells
+    counts, held, pace = study.counts(cells - running), is_locked(folder, HELD), study.pace()
     lines = [
         f"{folder}: {counts['done']} done, {len(running)} running, {counts['waiting']} waiting, {counts['failed']} "
         f"failed{'' if held else '; no sweep is at work'}"
@@ -91,7 +93,7 @@ def study_status(folder: Path, console: Console) -> int:
     if held and pace is not None:
         left = timedelta(seconds=round(pace * (counts["waiting"] + len(running))))
         lines.append(f"about {left} left at the pace of the last cells")
-    if others := len(study.cells.keys() - set(cells)):
+    if others := len(study.cells.keys() - cells):
         lines.append(f"{others} more cells are of earlier versions of the study")
     names = study.names()
     for cell, error in study.failures():

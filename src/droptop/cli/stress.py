@@ -84,7 +84,7 @@ def show(out: Path, console: Console) -> None:
     for line in study.lines():
         note(line)
     values = [value for value in study.values() if (value["run"], value["seed"]) in cells]
-    rows = stressed(values)
+    rows = stressed(values, (guess for guess in study.guesses() if (guess["run"], guess["seed"]) in cells))
     if not rows:
         raise BadRequest(f"{out} has no cell with a cue that is done")
     import matplotlib.pyplot as plt

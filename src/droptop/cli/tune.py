@@ -13,10 +13,10 @@ from droptop.errors import typed
 from droptop.options import flag_of
 from droptop.report import file_progress as bars
 from droptop.report.tuning import answer, confirmed_table
-from droptop.sweeps.tuning.findings import in_words, read_findings
-from droptop.sweeps.tuning.request import BEST, HOLD_OUT, SEED, By, Search, TuneRequest, load_request, tune_request
+from droptop.sweeps.tuning.request import HOLD_OUT, SEED, By, Search, TuneRequest, load_request, tune_request
 from droptop.sweeps.tuning.space import said_of
 from droptop.sweeps.tuning.trial_run import TrialRun, number_of
+from droptop.sweeps.tuning.tune_json import BEST, in_words, read_found
 from droptop.sweeps.tuning.tuner import tune as run_tuning
 from droptop.system.terminal import Console
 from droptop.training.observer import Job
@@ -139,6 +139,6 @@ class TrialProgress(CellProgress):
             self.show(job, "done")
             return
         out, number = job.run.parent.parent, number_of(job.run)
-        trial = next(each for each in read_findings(out)["trials"] if each["number"] == number)
+        trial = next(each for each in read_found(out)["trials"] if each["number"] == number)
         reached = "ended early" if trial["value"] is None else f"{trial['value']:.1f}%"
         self.show(job, f"{reached} with {in_words(trial['settings'])}")

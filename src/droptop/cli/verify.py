@@ -1,8 +1,9 @@
-"""`droptop verify`: whether all files of a run, comparison or study are what was written."""
+"""`droptop verify`: whether all files of a run, comparison, study or tuning are what was written."""
 
 import json
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,10 @@ from tyro.conf import Positional, arg
 from droptop.cli import arguments
 from droptop.errors import BadRequest, require
 from droptop.report.tables import counted
-from droptop.runs.folder import read_request
+from droptop.runs.folder import TUNE, TUNING, read_request
 from droptop.runs.verify import Checked, verify_folder
+from droptop.sweeps.tuning.tune_json import is_tuning
+from droptop.sweeps.tuning.verify_tuning import verify_tuning
 from droptop.sweeps.verify_study import verify_study
 from droptop.system.short_names import short_names
 from droptop.system.terminal import Console
@@ -26,7 +29,9 @@ MOST_ROWS = 40  # of a table; runs with problems come first
 class VerifyOptions:
     """Hold the options of `droptop verify`."""
 
-    folder: Annotated[Positional[Path], arg(metavar="FOLDER", help="A run, comparison or study, finished or not.")]
+    folder: Annotated[
+        Positional[Path], arg(metavar="FOLDER", help="A run, comparison, study or tuning, finished or not.")
+    ]
     recompute: bool = False
     """Compute finished seeds once more too: the result from the metrics, and the accuracy at the end by the last
     checkpoint. It takes the data, and about the time of one evaluation per seed."""
@@ -42,9 +47,11 @@ class VerifyOptions:
 
 def verify(args: list[str], console: Console) -> int:
     """Check all files of a folder; return the exit code: 0 if all fit, 1 if something does not."""
-    about = "checks that all files of a run, comparison or study are what was written"
+    about = "checks that all files of a run, comparison, study or tuning are what was written"
     options = arguments.read(VerifyOptions, args, "droptop verify", about)
     folder = options.folder
+    if options.recompute and is_tuning(folder):
+        raise BadRequest(f"--recompute takes a run, a comparison or a study; {folder} is a tuning")
     with hidden():
         found = checked_runs(folder)
     if options.recompute:
@@ -68,12 +75,24 @@ def checked_runs(folder: Path) -> list[Checked]:
     """Return what is found of a folder, run by run; that its file of options cannot be read is a problem, too."""
     if (folder / "study.toml").is_file():
         return list(verify_study(folder))
+    if is_tuning(folder):
+        return list(verify_tuning(folder))
     try:
-        return list(verify_folder(folder))
+        *runs, whole = verify_folder(folder)
+        return [*runs, *verified_tunings(folder), whole]
     except BadRequest as error:
         if not (folder / "config.toml").is_file():
             raise
         return [Checked(str(folder), problems=[str(error)])]
+
+
+def verified_tunings(folder: Path) -> Iterator[Checked]:
+    """Yield what is found of the tunings of a comparison's arms, named by their places in its folder."""
+    for place in sorted(path.parent for path in (folder / TUNING).glob(f"*/{TUNE}")):
+        *runs, whole = verify_tuning(place)
+        for checked in runs:
+            yield replace(checked, name=f"{TUNING}/{place.name}/{checked.name}")
+        yield replace(whole, name=f"{TUNING}/{place.name}")
 
 
 def trusted_to_run(folder: Path, trust: bool) -> AbstractContextManager[None]:

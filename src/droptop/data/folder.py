@@ -19,6 +19,7 @@ from droptop.data.scenes import MASK, Scenes, plain, read_boxes
 from droptop.data.variants import VARIANTS
 from droptop.errors import BadRequest, all_refusals
 from droptop.groups import Groups
+from droptop.system.files import sha256
 
 
 class UserTree(NamedTuple):
@@ -107,7 +108,7 @@ def version(path: str) -> str | None:
             (name, part.path(row).stat().st_size) for part in tree.everything for row, name in enumerate(part.names)
         ]
         if tree.groups is not None:
-            parts += [(f"{FILE} {hashlib.sha256((tree.place / FILE).read_bytes()).hexdigest()}", 0)]
+            parts += [(f"{FILE} {sha256(tree.place / FILE)}", 0)]
     except (BadRequest, OSError):
         return None
     return hashlib.sha256(json.dumps(sorted(parts)).encode()).hexdigest()

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from droptop.data.parquet_files import check_folder
 from droptop.errors import BadRequest, DownloadFailed
+from droptop.system.files import sha256
 
 REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 SECONDS = 10.0  # to wait for the hub
@@ -121,8 +122,7 @@ def hash_of(folder: Path) -> str:
     digests = {}
     for name in files:
         if not any(part.startswith(".") for part in Path(name).parts):
-            with (folder / name).open("rb") as file:
-                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            digests[name] = sha256(folder / name)
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
 
 

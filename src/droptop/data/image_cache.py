@@ -11,6 +11,7 @@ Images are decoded by threads, since Pillow's decoders release the interpreter's
 224 px: 480 images per second with one thread, 780 with two, 870 with four, 670 with two processes.
 """
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 THREADS = min(32, 2 * (os.cpu_count() or 1))
 BLOCK = 128  # images between two reports
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk, a quota or a limit that is used up
 
 
 def silent(done: int, total: int, what: str) -> None:
@@ -85,7 +87,7 @@ def read_once(key: Hashable, read: Callable[[], T]) -> T:
 
 
 # Images in memory, as long as one of the seeds of this process uses them.
-_IN_MEMORY: WeakValueDictionary[tuple[Hashable, ...], Samples] = WeakValueDictionary()
+_IN_MEMORY: WeakValueDictionary[Hashable, Samples] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -135,15 +137,21 @@ def load_images(image_set: ImageSet, y: Tensor, room: Room, groups: Mapping[str,
     if not room.take(on_disk.nbytes):
         return on_disk
     named = tuple((name, of.names, of.codes.numpy().tobytes()) for name, of in on_disk.groups.items())
-    key = (on_disk.path, y.numpy().tobytes(), named)
-    if (samples := _IN_MEMORY.get(key)) is not None:
-        return samples
     rows = torch.arange(len(on_disk))
-    try:
-        samples = on_disk[rows]
-    except BadCache:  # the damaged file is removed by now
-        samples = StoredImages(decoded(image_set), y, groups)[rows]
-    _IN_MEMORY[key] = samples
+
+    def read() -> Samples:
+        try:
+            return on_disk[rows]
+        except BadCache:  # the damaged file is removed by now
+            return StoredImages(decoded(image_set), y, groups)[rows]
+
+    return in_use((on_disk.path, y.numpy().tobytes(), named), read)
+
+
+def in_use(key: Hashable, make: Callable[[], Samples]) -> Samples:
+    """Return the samples that a seed of this process uses by the same key; if none does, what `make` returns."""
+    if (samples := _IN_MEMORY.get(key)) is None:
+        _IN_MEMORY[key] = samples = make()
     return samples
 
 
@@ -161,12 +169,16 @@ def decoded(image_set: ImageSet) -> Path:
                     left_over.unlink()
                 image_store.write(path, key, len(image_set.rows), image_set.size, blocks(image_set))
     except OSError as error:
-        need = image_store.file_size(len(image_set.rows), image_set.size) / 2**20
-        raise BadRequest(
-            f"{path.parent}: {error.strerror}; the decoded images of {image_set.what} take {need:,.0f} MiB: "
-            "make room, or name another folder with DROPTOP_CACHE"
-        ) from None
+        raise BadRequest(f"{path.parent}: {error.strerror}; {way_on(error, image_set)} with DROPTOP_CACHE") from None
     return path
+
+
+def way_on(error: OSError, image_set: ImageSet) -> str:
+    """Return what to do where decoded images cannot be kept: make room if that is what lacks, or name a folder."""
+    if error.errno in FULL:
+        need = image_store.file_size(len(image_set.rows), image_set.size) / 2**20
+        return f"the decoded images of {image_set.what} take {need:,.0f} MiB: make room, or name another folder"
+    return f"the decoded images of {image_set.what} are kept there: name a folder that can be written"
 
 
 @contextmanager

@@ -41,6 +41,12 @@ def check_alone(config: DropTopConfig) -> None:
     require(not config.intensity.reference, "reference", "a learner, which can have two models", "attach")
     require(config.intensity.p_counter == "global", "p_counter", "global where nobody knows of tasks", "task")
     require(config.mask_rows == "all", "mask_rows", "all where nobody knows the memory's rows", config.mask_rows)
+    require(
+        config.memory_attention == "fresh",
+        "memory_attention",
+        "fresh where nobody knows the memory's rows",
+        config.memory_attention,
+    )
 
 
 def path_of(name: str, paths: list[str]) -> str:

@@ -17,12 +17,20 @@ import torch
 from torch import Tensor, nn
 
 
+class Kept(NamedTuple):
+    """Hold what is known of attention where only the stream's rows are looked at anew."""
+
+    attention: Tensor  # of the memory's rows (M, h, w), as it was when they came; zeros where nothing is known
+    last: Callable[[], Tensor]  # gives the last map of the stream's rows
+
+
 class View(NamedTuple):
     """Look ahead from the first map, without a trace in the model, and tell rows of the stream from the memory's."""
 
     last: Callable[[], Tensor]  # gives the last map (B, c', h', w') of the unchanged first one, without gradient
     logits: Callable[[Tensor], Tensor] | None  # gives the logits of any first map; None in a user's own model
     stream: int | None = None  # rows of the stream, which come first, the memory's after them; None where unknown
+    kept: Kept | None = None  # where attention of the memory's rows is kept
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@
 Eq. 4 is in `fusion.py`, Eq. 5-6 in `mask.py`, Eq. 7-8 in `intensity.py`.
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,12 +16,13 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from droptop.debias.debiaser import Debiaser, View
+from droptop.debias.debiaser import Debiaser, Kept, View
 from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig
 from droptop.debias.mask import Rounding, apply_mask, cell_counts, drop_mask
 from droptop.errors import BadRequest, require
 from droptop.nets.backbone import AttentionNorm
+from droptop.system.devices import widest
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class DropTopConfig:
     """Score cells by both maps (fused, Eq. 4), or by the last map alone (last, the ablation "No MF")."""
     attention_norm: AttentionNorm = "batch"
     """What BatchNorm normalises by in the attention pass: the batch, or its running statistics."""
+    memory_attention: Literal["fresh", "kept"] = "fresh"
+    """Attention of memory samples: computed at each replay (fresh), or as it was when they came with the stream (kept),
+    also where augmentation then moved them in another way. Kept, half of the attention pass is saved."""
     mask: Literal["hard", "soft"] = "hard"
     """Drop the cells of highest score (hard, Eq. 5), or weaken them by rank (soft, appendix E)."""
     mask_rows: Literal["all", "stream", "memory"] = "all"
@@ -79,6 +84,13 @@ class DropTopConfig:
             "--drop adaptive beside it",
             f"--drop {self.drop}",
         )
+        for name, other in (("reference", self.intensity.reference), ("drop random", self.drop == "random")):
+            require(
+                self.memory_attention == "fresh" or not other,
+                "memory_attention",
+                f"fresh beside --{name}",
+                self.memory_attention,
+            )
         require(
             self.drop != "random" or self.remainder == "random",
             "remainder",
@@ -146,6 +158,20 @@ class DropTop(Debiaser):
             return self.intensity.current(labels, direction)
         return self.intensity.kappa[self.intensity.group(labels)]
 
+    def attend(self, first: Tensor, last: Callable[[], Tensor], noise: Tensor, kept: Kept | None) -> Tensor:
+        """Return the attention of all rows (B, h, w), by which cells are chosen.
+
+        Rows of the memory of which nothing is kept take that of their noise, and so lose cells at random.
+        """
+        if not self.attention_pass:
+            return torch.zeros_like(noise)
+        if kept is None:
+            return self.score(first, last())
+        stream = len(first) - len(kept.attention)
+        known = kept.attention.flatten(1).any(1)[:, None, None]
+        of_memory = torch.where(known, kept.attention, noise[stream:])
+        return torch.cat([self.score(first[:stream], kept.last()), of_memory]) if stream else of_memory
+
     def score(self, first: Tensor, last: Tensor) -> Tensor:
         """Compute attention (B, h, w), by which cells are chosen: Eq. 4, or the ablation "No MF"."""
         return (fuse if self.config.attention == "fused" else last_only)(first, last)
@@ -154,9 +180,10 @@ class DropTop(Debiaser):
         """Make the drop mask (B, h, w) of samples with intensities `kappa` (B) from given random numbers: Eq. 5."""
         cells, rounding = attention.shape[-2:].numel(), self.config.rounding
         top = cell_counts(kappa, cells, uniform, rounding)
-        gamma = torch.full_like(uniform, self.config.gamma, dtype=torch.float64)
+        gamma = torch.full_like(uniform, self.config.gamma, dtype=widest(uniform.device))
         total = cell_counts(gamma, cells, uniform, rounding) if self.config.remainder == "random" else top
-        return drop_mask(attention, top, total, noise, soft=self.config.mask == "soft")
+        most = math.floor(self.config.gamma * cells / 100 + 1)  # kappa is at most gamma, and a fraction rounds up
+        return drop_mask(attention, top, total, noise, self.config.mask == "soft", most)
 
     def of_masked_rows(self, mask: Tensor, stream: int | None) -> Tensor:
         """Return the mask with all cells kept in rows that `mask_rows` leaves out; the stream's come first."""
@@ -175,6 +202,7 @@ class DropTop(Debiaser):
         labels: Tensor,
         direction: int | None = None,
         stream: int | None = None,
+        kept: Kept | None = None,
     ) -> Tensor:
         """Apply the drop mask to the first map.
 
@@ -184,20 +212,18 @@ class DropTop(Debiaser):
             labels: The classes of the samples (B).
             direction: 0 takes the decremented intensities, 1 the incremented ones, None those that are tried now.
             stream: Rows of the stream, which come first; None where unknown.
+            kept: The attention of the memory's rows, where it is kept: `last` is then not called.
 
         Returns:
             The masked first map (Eq. 6).
         """
         samples, _, height, width = first.shape
-        if self.attention_pass:
-            attention = self.score(first.detach(), last())
-        else:
-            attention = torch.zeros(samples, height, width, device=first.device)
         uniform = torch.rand(samples, generator=self.generator, device=first.device)
-        noise = torch.rand(attention.shape, generator=self.generator, device=first.device)
+        noise = torch.rand(samples, height, width, generator=self.generator, device=first.device)
+        attention = self.attend(first.detach(), last, noise, kept)
         mask = self.of_masked_rows(self.mask(attention, self.kappa(labels, direction), uniform, noise), stream)
         self.last = Trace(attention, mask)
         return apply_mask(first, mask)
 
     def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
-        return self(first, view.last, labels, direction, view.stream)
+        return self(first, view.last, labels, direction, view.stream, view.kept)

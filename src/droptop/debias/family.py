@@ -9,6 +9,7 @@ from torch import Tensor
 from droptop.debias.debiaser import Debiaser, View, name_of
 from droptop.debias.droptop import DropTop
 from droptop.nets.backbone import AttentionNorm
+from droptop.system.devices import moved
 
 
 class Chosen(NamedTuple):
@@ -29,7 +30,7 @@ class Family:
         """Move to the device of a generator, from which all members draw from now on."""
         self.generator = generator
         for member in self.members.values():
-            member.to(generator.device).generator = generator
+            moved(member, generator.device).generator = generator
 
     def act_on(self, place: str) -> list[Debiaser]:
         """Return the members that act in a place: images, first_map or penalty."""

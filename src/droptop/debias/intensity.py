@@ -12,7 +12,6 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from scipy.special import stdtrit
 from torch import Tensor, nn
 
 from droptop.errors import require
@@ -96,6 +95,8 @@ class Intensity(nn.Module):
         super().__init__()
         self.config, self.gamma = config, gamma
         # The degrees of freedom never change, so p <= significance is t >= one number, which scipy gives once.
+        from scipy.special import stdtrit  # takes a fifth of a second to load, which other learners can do without
+
         self.critical = float(stdtrit(2 * config.history - 2, 1 - config.significance))
         kappa = torch.full((groups,), min(kappa_0, gamma), dtype=torch.float64)
         self.register_buffer("kappa", kappa)
@@ -130,10 +131,11 @@ class Intensity(nn.Module):
     def mean_losses(self, logits: Iterable[Tensor], labels: Iterable[Tensor], counted_N: Tensor) -> Tensor:
         """Return the mean loss of each group (G) over memory samples, whose logits and labels come in parts."""
         parts = [
-            (F.cross_entropy(some, y, reduction="none").double(), self.group(y)) for some, y in zip(logits, labels)
+            (F.cross_entropy(some, y, reduction="none").to(self.kappa.dtype), self.group(y))
+            for some, y in zip(logits, labels)
         ]
-        empty = torch.zeros(0, device=self.kappa.device)
-        losses_N = torch.cat([empty.double(), *(losses for losses, _ in parts)])
+        empty = self.kappa[:0]
+        losses_N = torch.cat([empty, *(losses for losses, _ in parts)])
         groups_N = torch.cat([empty.long(), *(groups for _, groups in parts)])
         return group_losses(losses_N, groups_N, counted_N, len(self.kappa))
 

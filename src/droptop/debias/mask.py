@@ -30,7 +30,26 @@ def ranks(scores: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(-1, order, positions)
 
 
-def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: Tensor, soft: bool = False) -> Tensor:
+def highest(scores: Tensor, count_B: Tensor, most: int) -> Tensor:
+    """Return which scores of each row are its `count` highest, at most `most`; ties in order of position.
+
+    These are the cells that `ranks` puts below `count`, without sorting a whole map for a few of its cells.
+    """
+    best = scores.topk(most).values
+    least = best.gather(1, (count_B - 1).clamp(min=0)[:, None])
+    above, level = scores > least, scores == least
+    room = count_B[:, None] - above.sum(1, keepdim=True)
+    return above | (level & (level.cumsum(1) <= room))
+
+
+def drop_mask(
+    attention_BHW: Tensor,
+    top_B: Tensor,
+    total_B: Tensor,
+    noise_BHW: Tensor,
+    soft: bool = False,
+    most: int | None = None,
+) -> Tensor:
     """Make the drop mask of Eq. 5: drop the top cells by attention, and random others until `total` are dropped.
 
     Args:
@@ -39,6 +58,7 @@ def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: 
         total_B: Cells per sample to drop in all: gamma.
         noise_BHW: Uniform random numbers in [0, 1), which choose the others.
         soft: Weaken the top cells instead (appendix E): of k cells, that of rank r (1 the highest) keeps r / k.
+        most: A number that neither `top_B` nor `total_B` exceeds, where one is known: fewer cells are sorted then.
 
     Returns:
         The mask (B, h, w): 1 where a cell is kept, 0 where it is dropped.
@@ -48,12 +68,12 @@ def drop_mask(attention_BHW: Tensor, top_B: Tensor, total_B: Tensor, noise_BHW: 
     """
     check_mask_parts(attention_BHW, top_B, total_B, noise_BHW)
     attention, noise = attention_BHW.flatten(1), noise_BHW.flatten(1)
-    rank = ranks(attention)
-    is_top = rank < top_B[:, None]
-    dropped = ranks(torch.where(is_top, 2.0, noise)) < total_B[:, None]
+    most = attention.shape[1] if most is None else min(most, attention.shape[1])
+    is_top = highest(attention, top_B, most)
+    dropped = highest(torch.where(is_top, 2.0, noise), total_B, most)
     mask = (~dropped).to(attention.dtype)
     if soft:
-        weakened = (rank + 1) / top_B.clamp(min=1)[:, None]
+        weakened = (ranks(attention) + 1) / top_B.clamp(min=1)[:, None]
         mask = torch.where(is_top, weakened.to(mask.dtype), mask)
     return mask.view_as(attention_BHW)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from droptop.debias.debiaser import Debiaser, View
 from droptop.errors import require
+from droptop.system.devices import has_gammas, widest
 
 EPSILON = 1e-6  # added to a variance
 
@@ -45,6 +46,15 @@ def mix_style(first: Tensor, other: Tensor, mixture_B: Tensor) -> Tensor:
     return (mixed_deviation * (first - mean) / deviation + mixed_mean).to(first.dtype)
 
 
+def standard_gamma(shape: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw from the gamma distribution; where the device cannot, on the CPU, from a seed that its generator draws."""
+    if has_gammas(shape.device):
+        return torch._standard_gamma(shape, generator)
+    seed = torch.randint(2**31, (), generator=generator, device=generator.device)
+    drawn = torch._standard_gamma(shape.cpu(), torch.Generator().manual_seed(int(seed)))
+    return drawn.to(shape.device)
+
+
 class MixStyle(Debiaser):
     """Mix the styles of samples in the first map."""
 
@@ -55,6 +65,6 @@ class MixStyle(Debiaser):
         samples, device = len(first), first.device
         other = self.permutation(samples, device)
         chosen = self.uniform(samples, device=device) < self.config.share
-        shape = torch.full((2, samples), self.config.alpha, dtype=torch.float64, device=device)
-        one, two = torch._standard_gamma(shape, self.generator)  # their share of the sum is Beta(alpha, alpha)
+        shape = torch.full((2, samples), self.config.alpha, dtype=widest(device), device=device)
+        one, two = standard_gamma(shape, self.generator)  # their share of the sum is Beta(alpha, alpha)
         return torch.where(chosen[:, None, None, None], mix_style(first, other, one / (one + two)), first)

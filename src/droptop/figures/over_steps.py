@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from droptop.figures.style import DEBIASED, PLAIN
-from droptop.results.series import WINDOW, Curves, Lines, kappa_series, shortcut_series
+from droptop.results.series import Curves, Lines, kappa_series, shortcut_series, window_of
 from droptop.runs.folder import RunFolder
 
 MOST_ROWS = 20  # classes with a panel of their own; more of them share a heat map
@@ -69,9 +69,10 @@ def kappa_map(curves: Curves, lines: list[dict[str, Any]], gamma: float) -> Figu
     return figure
 
 
-def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int = WINDOW) -> Figure:
+def shortcut_shares(seeds: list[list[dict[str, Any]]], title: str, window: int | None = None) -> Figure:
     """Draw the share of dropped cells on the shortcut against chance, as a mean over seeds and `window` steps."""
     figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    window = window or window_of(seeds)
     for name, colour, label in (("share", DEBIASED, "dropped cells"), ("chance", PLAIN, "chance")):
         ax.plot(*shortcut_series(seeds, name, window), color=colour, label=label)
     mark_tasks(ax, seeds[0])

@@ -18,6 +18,7 @@ from PIL import Image
 
 from droptop.escapes import readable
 from droptop.options import NO_DEBIAS
+from droptop.system.files import write_atomic
 
 PLAIN, DEBIASED = "#5b6b82", "#e0651b"
 ARMS = (DEBIASED, "#2b7a78", "#8a4f9e", "#2d62b5", "#9a7a12", "#b03060")
@@ -88,10 +89,12 @@ def picture(figure: Figure) -> Image.Image:
 def save(figure: Figure, run: Path, name: str) -> None:
     """Write a figure to a PNG file in a run's figures/, and close it."""
     (run / "figures").mkdir(exist_ok=True)
-    write(figure, run / "figures" / f"{name}.png", 130)
+    file = io.BytesIO()
+    write(figure, file, 130)
+    write_atomic(run / "figures" / f"{name}.png", file.getvalue())
 
 
-def write(figure: Figure, file: Path | io.BytesIO, dpi: int) -> None:
+def write(figure: Figure, file: io.BytesIO, dpi: int) -> None:
     """Write a figure as PNG, its names as they are, and close it.
 
     matplotlib warns of every letter that the font lacks; all of them become the same warning, which is shown once.

@@ -26,6 +26,12 @@ def check_room(capacity: int, columns: Mapping[str, Tensor], device: torch.devic
         )
 
 
+def comes_again(slots: Tensor) -> Tensor:
+    """Return whether each slot is named once more later on."""
+    in_order, place = slots.sort(stable=True)
+    return torch.zeros_like(slots, dtype=torch.bool).scatter_(0, place[:-1], in_order[:-1] == in_order[1:])
+
+
 class Buffer:
     """Hold samples in columns of fixed capacity."""
 
@@ -49,9 +55,7 @@ class Buffer:
 
     def write(self, slots: Tensor, rows: Rows) -> None:
         """Write row i of `rows` to `slots[i]`; of several rows for one slot, the last stays."""
-        later = torch.ones(len(slots), len(slots), dtype=torch.bool, device=slots.device).triu(1)
-        overwritten = ((slots[:, None] == slots) & later).any(1)
-        slots = torch.where(overwritten, self.capacity, slots)
+        slots = torch.where(comes_again(slots), self.capacity, slots)
         for name, column in self.rows.items():
             column[slots] = rows[name]
         used = torch.where(slots < self.capacity, slots + 1, 0).amax()
@@ -60,6 +64,10 @@ class Buffer:
     def read(self, slots: Tensor) -> Rows:
         """Return the rows in these slots."""
         return {name: column[slots] for name, column in self.rows.items()}
+
+    def whole(self) -> Rows:
+        """Return views of all rows, those that hold no sample too: nothing is copied."""
+        return {name: column[: self.capacity] for name, column in self.rows.items()}
 
     def draw(self, count: int, generator: torch.Generator, but: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Draw slots of `count` samples without replacement, none of them in `but`.
@@ -89,4 +97,4 @@ class Buffer:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return views of the counts and columns, without the row for rejected samples."""
-        return {"seen": self.seen, "size": self.size} | {n: c[: self.capacity] for n, c in self.rows.items()}
+        return {"seen": self.seen, "size": self.size} | self.whole()

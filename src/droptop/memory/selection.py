@@ -26,9 +26,11 @@ def balanced_draw(buffer: Buffer, count: int, generator: torch.Generator) -> tup
     """Draw `count` slots without replacement, a sample of every class in turn; also return which hold a sample."""
     capacity, device = buffer.capacity, buffer.size.device
     turns = turns_of_classes(buffer, generator)
-    among_turn = torch.rand(capacity, generator=generator, device=device)  # no class comes first in every turn
-    order = torch.where(buffer.filled(), turns + among_turn, torch.inf).argsort()
-    slots = torch.nn.functional.pad(order[:count], (0, max(0, count - capacity)), value=capacity)
+    among_turn = uniform(capacity, generator, device)  # no class comes first in every turn
+    order = ordered(torch.where(buffer.filled(), turns + among_turn, torch.inf)) << 32
+    order += torch.arange(capacity, device=device)  # among equals the first slot, on every machine
+    first = order.topk(min(count, capacity), largest=False).indices
+    slots = torch.nn.functional.pad(first, (0, count - len(first)), value=capacity)
     return slots, torch.arange(count, device=device) < buffer.size
 
 
@@ -47,11 +49,21 @@ def draw_per_class(buffer: Buffer, classes: int, each: int, generator: torch.Gen
 def turns_of_classes(buffer: Buffer, generator: torch.Generator) -> Tensor:
     """Return the place of each slot among those of its class, shuffled; slots without a sample are a class as well."""
     capacity, device = buffer.capacity, buffer.size.device
-    keys = torch.rand(capacity, generator=generator, device=device)
-    classes = torch.where(buffer.filled(), buffer.rows["y"][:-1], torch.iinfo(torch.int64).max)
+    keys = uniform(capacity, generator, device)
+    classes = torch.where(buffer.filled(), buffer.rows["y"][:-1], torch.iinfo(torch.int32).max)
     # With rows sorted by class, and at random within a class, the turn of a row is its place within its class.
-    shuffled = keys.argsort()
-    grouped = shuffled[classes[shuffled].argsort(stable=True)]
-    in_order = classes[grouped]
-    turn = torch.arange(capacity, device=device) - torch.searchsorted(in_order, in_order)
+    in_order, grouped = ((classes << 32) + ordered(keys)).sort(stable=True)
+    place, of_class = torch.arange(capacity, device=device), in_order >> 32
+    begins = of_class != of_class.roll(1)
+    turn = place - torch.where(begins, place, 0).cummax(0).values
     return torch.empty_like(turn).scatter_(0, grouped, turn)
+
+
+def uniform(count: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Return random numbers from 0 to below 1, such as `ordered` takes."""
+    return torch.rand(count, generator=generator, device=device, dtype=torch.float32)
+
+
+def ordered(keys: Tensor) -> Tensor:
+    """Return whole numbers below 2^32 in the order of float32 keys from 0: they can be sorted in linear time."""
+    return keys.view(torch.int32).long()

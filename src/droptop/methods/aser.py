@@ -28,6 +28,9 @@ from droptop.learner import Joined, Learner, LearnerConfig
 from droptop.memory import Rows, balanced_draw, draw_per_class, first_free_slots
 from droptop.nets import evaluating
 
+# Samples by which candidates are valued at once: of 1,000 classes there are 1,500, and as many candidates.
+AT_ONCE = 512
+
 
 @dataclass(frozen=True)
 class ASERConfig(LearnerConfig):
@@ -78,8 +81,11 @@ def mean_value(
     k: int,
 ) -> Tensor:
     """Return the mean Shapley value of each candidate over the samples that count."""
-    values = knn_shapley(features, labels, candidates, candidate_labels, known, k)
-    return (values * counted[:, None]).sum(0) / counted.sum().clamp(min=1)
+    total = torch.zeros(len(candidates), device=features.device, dtype=features.dtype)
+    for some, of_some, count in zip(features.split(AT_ONCE), labels.split(AT_ONCE), counted.split(AT_ONCE)):
+        values = knn_shapley(some, of_some, candidates, candidate_labels, known, k)
+        total += (values * count[:, None]).sum(0)
+    return total / counted.sum().clamp(min=1)
 
 
 def take_places(leaves: Tensor, slots: Tensor, none: int) -> Tensor:

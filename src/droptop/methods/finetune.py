@@ -11,6 +11,8 @@ from droptop.memory import Rows
 class Finetune(Learner):
     """The lower bound: trains on the stream alone, and forgets."""
 
+    memory_batches = 0
+
     def passes(self, rows: int) -> list[int]:
         return [rows]
 

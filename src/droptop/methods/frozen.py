@@ -1,12 +1,12 @@
-"""The base of methods that train nothing: a frozen ViT, and a classifier computed from statistics of its features.
+"""The base of methods that train nothing: a frozen net, and a classifier computed from statistics of its features.
 
-Every image of the stream is passed through the ViT once, and its features are added to sums of fixed size. Nothing is
+Every image of the stream is passed through the net once, and its features are added to sums of fixed size. Nothing is
 forgotten, no order matters but for rounding, and there is no memory. The classifier is computed from the sums before an
 evaluation. The loss that a step reports is not minimised: one minus the cosine of features and the mean of their class
 before the step, 1 for a class that has just come.
 
 What debiasing can act on: the images (`colour`, `randconv`) and the first map (`droptop`, `mixstyle`), whose changed
-features are then summed. It cannot teach the ViT to look elsewhere. Without a memory DropTop's intensities stay at
+features are then summed. It cannot teach the net to look elsewhere. Without a memory DropTop's intensities stay at
 kappa_0. Refused: `rsc` and `decouple`, which take logits (a recipe such as `robust` goes without them), and
 `--reference`, which takes training. Averaged weights (`--average`) are the weights themselves; learning rate, memory
 and replay have no effect. With `--iterations` every image counts so often, each time changed anew.
@@ -26,9 +26,10 @@ from droptop.debias import Chosen
 from droptop.errors import BadRequest
 from droptop.learner import Learner, LearnerConfig
 from droptop.memory import Rows
-from droptop.nets import ViT, ViTConfig
+from droptop.nets import Backbone, ViTConfig
 from droptop.nets.heads import Computed
 from droptop.optim import SGD
+from droptop.system.devices import widest
 from droptop.types import Spec
 
 
@@ -41,7 +42,7 @@ class Frozen(Learner):
 
     def __init__(
         self,
-        model: ViT,
+        model: Backbone,
         spec: Spec,
         config: LearnerConfig,
         debias: Sequence[Chosen] = (),
@@ -53,9 +54,9 @@ class Frozen(Learner):
         super().__init__(computed, spec, config, debias, seed=seed, device=device)
         self.counts, self.sums = self.zeros(len(spec.classes)), self.zeros(len(spec.classes), computed.width)
 
-    def computed(self, vit: ViT, spec: Spec, config: Any, seed: int) -> Computed:
-        """Return the net: the ViT, and a classifier to be computed."""
-        return Computed(vit, len(spec.classes))
+    def computed(self, net: Backbone, spec: Spec, config: Any, seed: int) -> Computed:
+        """Return the net, and a classifier to be computed."""
+        return Computed(net, spec.shape, len(spec.classes))
 
     @classmethod
     def presets(cls, stream: dict[str, Any]) -> dict[str, Any]:
@@ -64,9 +65,11 @@ class Frozen(Learner):
 
     def zeros(self, *shape: int) -> Tensor:
         """Return an empty sum."""
-        return torch.zeros(shape, dtype=torch.float64, device=self.device)
+        return torch.zeros(shape, dtype=widest(self.device), device=self.device)
 
     # -- Learning ------------------------------------------------------------------------------------------------
+
+    memory_batches = 0
 
     def passes(self, rows: int) -> list[int]:
         return [rows]
@@ -79,13 +82,13 @@ class Frozen(Learner):
         guarded = self.debias.guarded()
         before = [tensor.clone() for tensor in guarded]
         times = range(self.config.iterations)
-        features = torch.cat([self.forward(self.model, self.prepare(batch.x), batch, 0) for _ in times]).double()
-        labels = y.repeat(len(times))
+        features = torch.cat([self.forward(self.model, self.prepare(batch.x), batch, 0) for _ in times])
+        features, labels = features.to(self.sums.dtype), y.repeat(len(times))
         loss = (1 - F.cosine_similarity(features, self.sums[labels])).mean()
         self.finite &= loss.isfinite()
         for tensor, old in zip(guarded, before):
             tensor.copy_(torch.where(self.finite, tensor, old))
-        self.learn(torch.where(self.finite, features, 0), labels, self.finite.double())
+        self.learn(torch.where(self.finite, features, 0), labels, self.finite.to(features.dtype))
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return loss.float()
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 from droptop.learner import LearnerConfig
 from droptop.methods.frozen import Frozen
-from droptop.nets import ViT
+from droptop.nets import Backbone
 from droptop.nets.heads import Computed
 from droptop.types import Spec
 
@@ -35,8 +35,8 @@ class NCM(Frozen):
     config: NCMConfig
     config_type = NCMConfig
 
-    def computed(self, vit: ViT, spec: Spec, config: Any, seed: int) -> Computed:
-        return Computed(vit, len(spec.classes), unit=config.distance == "cosine")
+    def computed(self, net: Backbone, spec: Spec, config: Any, seed: int) -> Computed:
+        return Computed(net, spec.shape, len(spec.classes), unit=config.distance == "cosine")
 
     def refresh(self) -> None:
         """Compute the classifier of the means so far."""

@@ -73,6 +73,7 @@ class Prompt(Learner):
     config: PromptConfig
     config_type = PromptConfig
     net_type = ViTConfig
+    takes_prompts = True
     preset = {"gamma": 2.0, "kappa_0": 1.0, "lr": 0.05}
     named_presets = {
         "paper": {},

@@ -24,7 +24,7 @@ from torch import Tensor
 from droptop.errors import require
 from droptop.learner import LearnerConfig
 from droptop.methods.frozen import Frozen
-from droptop.nets import ViT
+from droptop.nets import Backbone
 from droptop.nets.heads import Computed
 from droptop.rng import seeded
 from droptop.types import Spec
@@ -70,10 +70,11 @@ class RanPAC(Frozen):
         self.held_gram = self.zeros(width, width)  # of held-out ones
         self.held_sums = torch.zeros_like(self.sums)
         self._ridge = self.zeros()
+        self._ridges = torch.tensor(RIDGES, dtype=self.gram.dtype, device=self.device)  # a constant, no state
 
-    def computed(self, vit: ViT, spec: Spec, config: Any, seed: int) -> Computed:
+    def computed(self, net: Backbone, spec: Spec, config: Any, seed: int) -> Computed:
         with seeded(seed, "init", "projection"):
-            return Computed(vit, len(spec.classes), torch.randn(vit.width, config.projections))
+            return Computed(net, spec.shape, len(spec.classes), config.projections)
 
     def learn(self, features: Tensor, labels: Tensor, one: Tensor) -> None:
         """Add products of features to those of all samples, and to those of held-out ones."""
@@ -98,7 +99,7 @@ class RanPAC(Frozen):
             weight, solved = solve(gram, sums, ridge)
             error = (weight @ self.held_gram * weight).sum() - 2 * (weight * self.held_sums).sum()
             errors.append(torch.where(solved & error.isfinite(), error, torch.inf))
-        return torch.tensor(RIDGES, dtype=torch.float64, device=self.device)[torch.stack(errors).argmin()]
+        return self._ridges.index_select(0, torch.stack(errors).argmin()[None])[0]
 
     def report(self) -> dict[str, Any]:
         """Give the ridge that predicts."""

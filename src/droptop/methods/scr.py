@@ -28,7 +28,7 @@ from droptop.methods.views import TwoViews, ViewsConfig
 from droptop.nets import Backbone, evaluating
 from droptop.nets.heads import Projected
 from droptop.rng import seeded
-from droptop.types import Spec
+from droptop.types import Spec, split_rows
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,10 @@ class SCR(TwoViews):
 
     def class_means(self, model: Projected) -> Tensor:
         """Return the sum of each class's features in the memory (classes, d), which has the direction of their mean."""
-        slots = torch.arange(self.memory.capacity, device=self.device)
-        rows, filled = self.memory.read(slots), self.memory.filled()
+        rows = self.memory.whole() | {"filled": self.memory.filled()[:, None]}
+        sums = torch.zeros_like(model.means)
         with evaluating(model):
-            parts = [model.features(self.normalise(part)).pooled for part in rows["x"].split(PROBE_CHUNK)]
-        features = F.normalize(torch.cat(parts), dim=1)
-        return torch.zeros_like(model.means).index_add_(0, rows["y"], features * filled[:, None])
+            for part in split_rows(rows, PROBE_CHUNK):
+                features = F.normalize(model.features(self.normalise(part["x"])).pooled, dim=1)
+                sums.index_add_(0, part["y"], features * part["filled"])
+        return sums

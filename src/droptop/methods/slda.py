@@ -47,7 +47,7 @@ class SLDA(Frozen):
 
     def learn(self, features: Tensor, labels: Tensor, one: Tensor) -> None:
         """Add the scatter of features about the mean of their class before each, and then the features."""
-        earlier = (labels[:, None] == labels).double().tril(-1)
+        earlier = (labels[:, None] == labels).to(features.dtype).tril(-1)
         counts = self.counts[labels] + earlier.sum(1)
         means = (self.sums[labels] + earlier @ features) / counts.clamp(min=1)[:, None]
         place = self.counts.sum() + torch.arange(len(labels), device=self.device)

@@ -22,6 +22,7 @@ class Adapted(Backbone):
     """A backbone made of a model that has no stem, trunk and head, but a first and a last map at named submodules."""
 
     finer = "let last name an earlier submodule"
+    hooked = True
 
     def __init__(self, net: nn.Module, first: str, last: str, layout: MapLayout = MapLayout()) -> None:
         super().__init__()
@@ -54,6 +55,10 @@ class Adapted(Backbone):
         last = map_hooks.last_map()
         return Features(last, last.mean((2, 3)))
 
+    def take_out_classifier(self) -> None:
+        """Raise BadRequest: of a model of one's own nobody knows which layer that is."""
+        raise BadRequest("this method takes a net that droptop builds: of a model of one's own no features are known")
+
     def maps(self, x: Tensor, norm: AttentionNorm) -> tuple[Tensor, Tensor]:
         """Return the first and the last map of an attention pass, which leaves no trace in the model."""
         map_hooks = self.map_hooks()
@@ -77,6 +82,12 @@ def adapt(
         )
     else:
         backbone = Adapted(model, first, last, layout)
+    check_model(backbone, shape, classes)
+    return backbone
+
+
+def check_model(backbone: Backbone, shape: tuple[int, int, int], classes: int) -> None:
+    """Raise BadRequest if a model does not give one logit per class of images, or draws at random in training."""
     logits, drew = _try_out(backbone, shape)
     if not isinstance(logits, Tensor) or logits.shape != (2, classes):
         given = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else f"a {type(logits).__name__}"
@@ -86,7 +97,6 @@ def adapt(
             "model draws at random while it trains (dropout, stochastic depth), which a learner cannot "
             "resume exactly: set their rates to 0, or take droptop.attach in a loop of your own"
         )
-    return backbone
 
 
 def _try_out(model: Backbone, shape: tuple[int, int, int]) -> tuple[Any, bool]:
@@ -101,6 +111,6 @@ def _try_out(model: Backbone, shape: tuple[int, int, int]) -> tuple[Any, bool]:
         before = states()
         try:
             logits = model.train()(x)
-        except RuntimeError as error:
+        except (RuntimeError, AssertionError, ValueError) as error:
             raise BadRequest(f"model does not take images of {shape}: {str(error).splitlines()[0]}") from error
         return logits, not all(map(torch.equal, before, states()))

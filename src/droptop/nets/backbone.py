@@ -19,6 +19,18 @@ class Features(NamedTuple):
     pooled: Tensor  # B, d: what the head sees
 
 
+class Pixels(NamedTuple):
+    """Say how pixels in [0, 1] are normalised, by channel."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def of(self, channels: int) -> "Pixels":
+        """Return the same for images of so many channels: for grey ones the means over the channels."""
+        grey = Pixels(*((sum(values) / len(values),) for values in self))
+        return self if channels == len(self.mean) else grey
+
+
 class Backbone(nn.Module):
     """The base class of backbones.
 
@@ -28,6 +40,8 @@ class Backbone(nn.Module):
 
     finer: ClassVar[str] = "choose a finer --stem"  # advice where the last map is one cell
 
+    pixels: Pixels | None = None  # how its weights want images normalised; None where the stream says so
+    hooked = False  # are its maps seen by hooks? It then has no stem: `changed` and `maps` stand in for parts.
     own_kernels = False
 
     def use_own_kernels(self, wanted: bool) -> None:
@@ -54,6 +68,14 @@ class Backbone(nn.Module):
     def features(self, x: Tensor) -> Features:
         """Return the last map and the pooled features of normalised images."""
         return self.trunk(self.stem(x))
+
+    def changed(self, x: Tensor, change: Change, attention_pass: AttentionNorm | None) -> Tensor:
+        """Return the logits of normalised images with the first map changed on its way, where it is `hooked`."""
+        raise NotImplementedError
+
+    def maps(self, x: Tensor, norm: AttentionNorm) -> tuple[Tensor, Tensor]:
+        """Return the first and the last map of an attention pass, where it is `hooked`."""
+        raise NotImplementedError
 
     __call__: Callable[..., Any]
 

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from droptop.errors import BadRequest
 from droptop.nets import kernel_choice
+from droptop.nets.norm import Norm
+from droptop.nets.resnet import Downsample
 
 
 class RowGroups(NamedTuple):
@@ -89,10 +91,23 @@ def has_gradients_of_groups(layer: nn.Module) -> bool:
     """Return whether `group_gradients` can handle this layer, all of whose weights must be trained."""
     if not all(weight is None or weight.requires_grad for weight in layer._parameters.values()):
         return False
+    if computes_otherwise(layer):
+        return False
     if isinstance(layer, nn.Conv2d):
         plain = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
         return plain and not isinstance(layer.padding, str)
     return isinstance(layer, nn.Linear) or (isinstance(layer, nn.BatchNorm2d) and layer.track_running_stats)
+
+
+def computes_otherwise(layer: nn.Module) -> bool:
+    """Return whether the class of a layer is derived from torch's and computes something else, such as an activation.
+
+    Those of droptop's own compute the same.
+    """
+    if isinstance(layer, Norm | Downsample):
+        return False
+    kinds = [kind for kind in (nn.Conv2d, nn.Linear, nn.BatchNorm2d) if isinstance(layer, kind)]
+    return any(type(layer).forward is not kind.forward for kind in kinds)
 
 
 def group_gradients(at: LayerPass, parts: Sequence[RowGroups], own_kernels: bool = False) -> Iterator[Tensor]:

@@ -2,7 +2,7 @@
 
     Projected   in training a projection of the features; predicts by the nearest class mean
     Cosine      cosines of the features and one weight vector per class, its proxy
-    Computed    of a frozen ViT: the classifier is computed from statistics of the features, not trained
+    Computed    of a frozen net: the classifier is computed from statistics of the features, not trained
 
 What `Projected` and `Computed` predict by is no part of a learner's state: `Learner.refresh` computes it anew.
 """
@@ -12,10 +12,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from droptop.errors import BadRequest
 from droptop.nets.adapted import Adapted
-from droptop.nets.backbone import Backbone, Features, evaluating
+from droptop.nets.backbone import AttentionNorm, Backbone, Change, Features, evaluating
+from droptop.nets.library_net import LibraryNet
 from droptop.nets.prompts import cosines
 from droptop.nets.vit import ViT
 
@@ -28,10 +29,24 @@ class Wrapped(Backbone):
     def __init__(self, net: Backbone) -> None:
         super().__init__()
         if isinstance(net, Adapted):
-            raise BadRequest(
-                "this method takes a net that droptop builds: of a model of one's own no features are known"
-            )
-        self.net = net
+            net.take_out_classifier()
+        self.net, self.hooked, self.pixels = net, net.hooked, net.pixels
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.of_pooled(self.net(x)) if self.hooked else super().forward(x)
+
+    def of_pooled(self, pooled: Tensor) -> Tensor:
+        """Return the logits of pooled features; no head looks at the map."""
+        return self.head(Features(pooled, pooled))
+
+    def features(self, x: Tensor) -> Features:
+        return self.net.features(x) if self.hooked else super().features(x)
+
+    def changed(self, x: Tensor, change: Change, attention_pass: AttentionNorm | None) -> Tensor:
+        return self.of_pooled(self.net.changed(x, change, attention_pass))
+
+    def maps(self, x: Tensor, norm: AttentionNorm) -> tuple[Tensor, Tensor]:
+        return self.net.maps(x, norm)
 
     def stem(self, x: Tensor) -> Tensor:
         return self.net.stem(x)
@@ -42,6 +57,8 @@ class Wrapped(Backbone):
 
 def feature_width(net: Backbone, shape: Shape) -> int:
     """Return how many features a net has of an image of this shape."""
+    if isinstance(net, ViT):
+        return net.width
     with evaluating(net):
         return net.features(torch.zeros(1, *shape, device=next(net.parameters()).device)).pooled.shape[1]
 
@@ -83,29 +100,43 @@ class Cosine(Wrapped):
 
 
 class Computed(Wrapped):
-    """Give the features of a frozen ViT in training and, in evaluation, the logits of a classifier linear in them.
+    """Give the features of a frozen net in training and, in evaluation, the logits of a classifier linear in them.
 
-    With a projection (d, M) the features are relu(pooled @ projection). They are float64, as are statistics of them:
-    sums over a whole stream lose nothing, and no GPU rounds their products. `unit` divides logits by their length.
+    With a projection (d, M) the features are relu(pooled @ projection). They are float64 where the device has that, as
+    are statistics of them: sums over a whole stream lose nothing, and no GPU rounds their products. `unit` divides
+    logits by their length.
     """
 
     weight: Tensor
     bias: Tensor
     projection: Tensor | None
 
-    def __init__(self, vit: ViT, classes: int, projection: Tensor | None = None, unit: bool = False) -> None:
-        super().__init__(vit.requires_grad_(False))
-        for weight in vit.classifier.parameters():  # serves nobody; zero, it is the same for every seed
+    def __init__(
+        self, net: Backbone, shape: Shape, classes: int, projections: int | None = None, unit: bool = False
+    ) -> None:
+        super().__init__(net.requires_grad_(False))
+        assert isinstance(net, ViT | LibraryNet)
+        assert net.classifier is not None
+        for weight in net.classifier.parameters():  # serves nobody; zero, it is the same for every seed
             nn.init.zeros_(weight)
-        self.unit, self.width = unit, vit.width if projection is None else projection.shape[1]
-        self.register_buffer("projection", projection)
+        width = feature_width(net, shape)
+        self.unit, self.width = unit, width if projections is None else projections
+        self.register_buffer("projection", None if projections is None else torch.randn(width, projections))
         self.register_buffer("weight", torch.zeros(classes, self.width, dtype=torch.float64), persistent=False)
         self.register_buffer("bias", torch.zeros(classes, dtype=torch.float64), persistent=False)
 
+    def train(self, mode: bool = True) -> "Computed":
+        """Set the mode, but leave BatchNorm in eval mode: features of an image do not depend on others."""
+        super().train(mode)
+        for layer in self.modules():
+            if isinstance(layer, _BatchNorm):
+                layer.training = False
+        return self
+
     def head(self, features: Features) -> Tensor:
-        pooled = features.pooled.double()
+        pooled = features.pooled.to(self.weight.dtype)
         if self.projection is not None:
-            pooled = (pooled @ self.projection.double()).relu()
+            pooled = (pooled @ self.projection.to(pooled.dtype)).relu()
         if self.training:
             return pooled
         logits = F.linear(pooled, self.weight, self.bias)

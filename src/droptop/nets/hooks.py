@@ -158,11 +158,14 @@ class MapHooks:
             with attention_mode(self.model, self.attention_pass):
                 self.watch(*map(_copied, args), **{name: _copied(value) for name, value in kwargs.items()})
 
-    def watch(self, *args: Any, **kwargs: Any) -> None:
-        """Run the model to see what `first` and `last` give; raise BadRequest if it reaches not both in this order."""
+    def watch(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the model gives, having seen `first` and `last`.
+
+        Raise BadRequest if it reaches not both in this order.
+        """
         self.seen, self.watching, self.square = {}, True, squares(*args, *kwargs.values())
         try:
-            self.model.forward(*args, **kwargs)
+            output = self.model.forward(*args, **kwargs)
         finally:
             self.watching = False
         for option in self.names.keys() - self.seen.keys():
@@ -172,6 +175,7 @@ class MapHooks:
                 "last takes a later submodule than first: model(x) runs through "
                 f"{self.names['last']!r} before {self.names['first']!r}"
             )
+        return output
 
     def keep(self, option: str, output: Any) -> None:
         """Keep a copy of a map: what follows may write into its input."""

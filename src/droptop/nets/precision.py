@@ -6,7 +6,8 @@
     bf16   autocast: convolutions and products in bfloat16; statistics, losses and weights in float32
 
 Autocast alone casts every weight separately, forward and back: some fifty kernels of a few microseconds per step. Here
-the weights of a part (stem, trunk, head) are cast together, in one multi-tensor kernel each way.
+the weights of a part (stem, trunk, head) are cast together, in one multi-tensor kernel each way. A net of a library has
+no such parts: it computes under autocast as a whole.
 
 `compute_in` sets functions of the instance in front of its methods: a module around the backbone would rename every
 tensor of its state_dict, and a table of functions in the base class would make every backbone, also a user's, define
@@ -20,9 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from droptop.nets.backbone import Backbone, Features, evaluating
+from droptop.system.devices import is_cuda
 
 Precision = Literal["fp32", "tf32", "bf16"]
 PARTS = ("stem", "trunk", "head")
+WHOLE = ("forward", "changed", "features", "maps")  # of a net without parts, whose maps are seen by hooks
+REPLACED = PARTS + WHOLE
 
 
 class _CastAll(torch.autograd.Function):
@@ -48,7 +52,7 @@ def allow_tf32(device: str, precision: Precision) -> None:
 
     So it is for the processes of commands, and not called where users build learners beside models of their own.
     """
-    if device == "cuda":
+    if is_cuda(device):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
 
 
@@ -60,6 +64,10 @@ def compute_in(model: Backbone, shape: tuple[int, int, int], precision: Precisio
     device = next(model.parameters()).device
     if precision != "bf16" and not compiled:
         return
+    if model.hooked:
+        for way in WHOLE:
+            vars(model)[way] = _autocast(getattr(model, way), device.type)
+        return
     layers = _layers(model, torch.zeros(1, *shape, device=device))
     for part in PARTS:
         function: Callable[..., Any] = getattr(model, part)
@@ -68,6 +76,35 @@ def compute_in(model: Backbone, shape: tuple[int, int, int], precision: Precisio
         if precision == "bf16":
             function = _lowered(function, layers[part], device.type)
         vars(model)[part] = function  # found before the method; setattr refuses a ViT's "head", also a layer
+
+
+def is_replaced(model: Backbone) -> bool:
+    """Return whether `compute_in` has set functions in front of a model's methods."""
+    return not vars(model).keys().isdisjoint(REPLACED)
+
+
+def restore(model: Backbone) -> None:
+    """Take away what `compute_in` has set: the model computes in float32 again, uncompiled."""
+    for way in REPLACED:
+        vars(model).pop(way, None)
+
+
+def _autocast(function: Callable[..., Any], device: str) -> Callable[..., Any]:
+    """Return a way through a net under autocast that gives float32, or what is wider."""
+
+    def run(*args: Any) -> Any:
+        with torch.autocast(device, torch.bfloat16):
+            result = function(*args)
+        if isinstance(result, Features):
+            return Features(result.map, _widened(result.pooled))
+        return _widened(result) if isinstance(result, Tensor) else result
+
+    return run
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """Return a tensor of half precision in float32, and others as they are: a frozen net's statistics are float64."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def _layers(model: Backbone, x: Tensor) -> dict[str, list[nn.Conv2d | nn.Linear]]:

@@ -11,7 +11,6 @@ as in prefix tuning (Li and Liang, 2021). Patch, width, depth and image size fol
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,8 +29,9 @@ SMALL = {"patch": 8, "width": 64, "depth": 6, "input_size": 64}  # the net that 
 class ViTConfig:
     """Hold the settings of a ViT; None takes what the weights have."""
 
-    net: Literal["vit"] = "vit"
-    """Kind of net."""
+    net: str = "vit"
+    """Kind of net: droptop's own (resnet18, or vit with methods on frozen features), or timm:NAME or
+    torchvision:NAME."""
     patch: int | None = None
     """Pixels per side of a patch; by default that of the weights (8 where they are random)."""
     width: int | None = None

@@ -7,7 +7,6 @@
 A ResNet without --weights has the random weights of its seed.
 """
 
-import hashlib
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from droptop.errors import BadRequest, DownloadFailed
+from droptop.system import files
 from droptop.system.tensor_files import check_header
 
 RANDOM = "random"
@@ -71,8 +71,7 @@ def sha256(path: Path) -> str:
 
 @lru_cache
 def _sha256(path: Path, size: int, modified: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return files.sha256(path)
 
 
 def describe(weights: str | None) -> str | None:
@@ -90,13 +89,14 @@ def read(path: Path) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if not name.endswith("num_batches_tracked")}
 
 
-def fill(model: nn.Module, given: dict[str, Tensor], name: str) -> None:
+def fill(model: nn.Module, given: dict[str, Tensor], name: str, heads_begin: tuple[str, ...] = HEADS) -> None:
     """Copy weights into a net, in its precision; raise BadRequest naming the tensors that do not fit.
 
-    A head for another number of classes is left as it was. `name` is what the user calls the weights.
+    A head for another number of classes is left as it was. `name` is what the user calls the weights, and names of a
+    head's weights begin with one of `heads_begin`.
     """
-    wanted = model.state_dict()
-    heads = {tensor for tensor in wanted.keys() | given.keys() if tensor.startswith(HEADS)}
+    wanted = {key: value for key, value in model.state_dict().items() if not key.endswith("num_batches_tracked")}
+    heads = {tensor for tensor in wanted.keys() | given.keys() if tensor.startswith(heads_begin)}
     if any(
         tensor not in given or tensor not in wanted or given[tensor].shape[:1] != wanted[tensor].shape[:1]
         for tensor in heads

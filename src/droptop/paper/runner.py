@@ -28,6 +28,7 @@ from droptop.runs.noted import environments
 from droptop.streams import find as find_stream
 from droptop.sweeps.grid import folder_name
 from droptop.sweeps.sweep import Driver, Engine, Pack, sweep
+from droptop.system.devices import is_cuda
 from droptop.system.toml_files import parse_toml
 from droptop.training.observer import Observer
 
@@ -225,7 +226,7 @@ def machine(here: dict[str, Any]) -> str:
     """Return an environment in words: device, threads, versions, commit."""
     versions = here["versions"]
     commit = f" at {here['commit'][:7]}" if here.get("commit") else ""
-    threads = "" if here["device"] == "cuda" else f", {here['threads']} thread{'s' * (here['threads'] > 1)} a seed"
+    threads = "" if is_cuda(here["device"]) else f", {here['threads']} thread{'s' * (here['threads'] > 1)} a seed"
     return (
         f"{here['device_name'] or here['device']}{threads}, Python {here['python']}, torch {versions['torch']}, "
         f"droptop {versions['droptop']}{commit}"

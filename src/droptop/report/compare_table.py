@@ -4,14 +4,15 @@ Numbers are never broken over lines. Where there is no room, p-values go first, 
 then the interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.box import SIMPLE_HEAD
+from rich.console import OverflowMethod
 from rich.table import Table
 
 from droptop.report.sentences import ranked
-from droptop.report.tables import LEGEND, NAMES, effect_cells, heading, mean_error
+from droptop.report.tables import CUT, LEGEND, NAMES, any_cut, effect_cells, heading, mean_error
 from droptop.report.tuning import tuned_caption
 from droptop.results.metrics import is_of_group
 from droptop.results.statistics import FEWEST, NO_VERDICT, Effect, verdict
@@ -26,6 +27,7 @@ SPARED = (  # what goes where there is no room, one after the other
 )
 OF_A_PAIR = ("test set", "figure", "difference", "95% interval", "p", "p (Holm)", "verdict")  # columns beside its arms
 UNCLEAR = ("no significant difference", "no clear direction")  # words that a ranking of arms leaves out
+FOLD: dict[bool, OverflowMethod] = {True: "fold", False: "ellipsis"}
 
 Row = dict[str, str]  # cells by the names of their columns
 
@@ -40,6 +42,9 @@ class Layout(NamedTuple):
     corrected_for: str  # what p-values are corrected for the number of
     seeds: int = FEWEST  # of which fewer are noted
     tuned: str = ""  # how arms were tuned, where they were
+    wordy: Mapping[str, int] = WORDY  # columns that may wrap, and how narrow they may get
+    cut: bool = False  # whether an interval ends at what is possible
+    caption: str = ""  # in place of what is said of p-values
 
 
 def compare_table(comparison: dict[str, Any], width: int | None = None) -> Table:
@@ -64,12 +69,12 @@ def fitted(layout: Layout, width: int | None, most_spared: Sequence[set[str]] = 
     return table
 
 
-def narrowest(table: Table, boxed: bool) -> int:
-    """Return how wide a table is with its wordy columns as narrow as they may get."""
+def narrowest(table: Table, boxed: bool, broken: bool = False) -> int:
+    """Return how wide a table is with its wordy columns as narrow as they may get; with `broken`, within words too."""
     widths = []
     for column in table.columns:
         texts = [str(column.header), *map(str, column.cells)]
-        pieces = texts if column.no_wrap else [word for text in texts for word in text.split()]
+        pieces = texts if column.no_wrap else [word for text in texts for word in text.split() if not broken]
         widths.append(max([len(piece) for piece in pieces] + [column.min_width or 0]))
     return sum(widths) + (3 * len(widths) + 1 if boxed else 2 * len(widths))
 
@@ -79,10 +84,12 @@ def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
     gone = left_out | (set(layout.accuracies) if "accuracies" in left_out else set())
     names = [name for name in layout.columns if name not in gone]
     lines = {} if boxed else {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False, "pad_edge": False}
-    table = Table(title=layout.title, caption=caption(layout, names), **lines)  # type: ignore[arg-type]
+    said = layout.caption or caption(layout, names)
+    table = Table(title=layout.title, caption=said, **lines)  # type: ignore[arg-type]
     for name in names:
         header = "" if name in ("figure", "verdict") else name
-        table.add_column(header, no_wrap=name not in WORDY, min_width=WORDY.get(name))
+        wordy = name in layout.wordy
+        table.add_column(header, no_wrap=not wordy, min_width=layout.wordy.get(name), overflow=FOLD[wordy])
     for rows in layout.sections:
         for row in rows:
             cells = {name: row.get(name, "") for name in names}
@@ -96,8 +103,10 @@ def drawn(layout: Layout, left_out: set[str], boxed: bool = True) -> Table:
 def caption(layout: Layout, columns: Sequence[str]) -> str:
     """Return what is corrected for the number of comparisons, of the columns that a table has; few seeds are noted."""
     corrected_for = layout.corrected_for
+    shows_intervals = "95% interval" in columns
     few = (f"; {NO_VERDICT}" if layout.seeds < FEWEST else "") + layout.tuned
-    intervals = ", intervals are not" if "95% interval" in columns else ""
+    few += f"; {CUT}" if layout.cut and shows_intervals else ""
+    intervals = ", intervals are not" if shows_intervals else ""
     if "p (Holm)" in columns:
         return f"p (Holm) is corrected for the number of {corrected_for}{intervals}; words go by p (Holm){few}"
     return f"words are corrected for the number of {corrected_for}{intervals}{few}"
@@ -142,6 +151,7 @@ def pair_layout(comparison: dict[str, Any]) -> Layout:
         "test sets",
         len(plain["seeds"]),
         tuned_caption(comparison.get("tuning")),
+        cut=any_cut(effect for figures in effects.values() for effect in figures.values()),
     )
 
 
@@ -168,4 +178,5 @@ def arms_layout(comparison: dict[str, Any]) -> Layout:
         "arms times test sets",
         len(plain["seeds"]),
         tuned_caption(comparison.get("tuning")),
+        cut=any_cut(figures["A_avg"] for of_arm in comparison["effects"].values() for figures in of_arm.values()),
     )

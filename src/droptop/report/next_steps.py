@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from droptop.options import NO_DEBIAS
-from droptop.report.sentences import contenders, decisive_sets, ranked, words_of
+from droptop.report.sentences import all_guess, contenders, decisive_sets, ranked, words_of
 from droptop.report.tables import signed
 from droptop.results.diagnosis import Diagnosis
 from droptop.results.statistics import FEWEST, Effect, least_effect
@@ -47,6 +47,8 @@ def next_steps(facts: Facts) -> list[Step]:
         steps += test_set_without_the_cue(facts)
     if facts.comparison is not None and finding != "barely learned":
         steps += after_effects(facts)
+    if facts.comparison is not None and facts.comparison.get("tuning"):  # with other options, arms are tuned anew
+        steps = [step for step in steps if step.command.startswith("droptop resume ")]
     return steps[:MOST]
 
 
@@ -54,7 +56,8 @@ def quick_look(facts: Facts) -> list[Step]:
     """Return the step from a quick look to the whole stream; [] where it was whole."""
     if "limit" not in facts.options:
         return []
-    seeds = {} if facts.diagnosis["seeds"] >= FEWEST else {"--seeds": str(FEWEST)}
+    enough = facts.diagnosis["seeds"] >= FEWEST or facts.diagnosis["finding"] == "barely learned"
+    seeds = {} if enough else {"--seeds": str(FEWEST)}
     return [Step("all samples of the stream", changed(facts, "whole", seeds, without=("--limit",)))]
 
 
@@ -87,7 +90,10 @@ def test_set_without_the_cue(facts: Facts) -> list[Step]:
 
 
 def after_effects(facts: Facts) -> list[Step]:
-    """Return what the effects of a comparison call for: more seeds, or another debiasing."""
+    """Return what the effects of a comparison call for: more seeds, or another debiasing.
+
+    Where all arms guess, on all sets that decide, no number of seeds shows anything: then to learn more.
+    """
     assert facts.comparison is not None
     words, best = words_of(dict(facts.comparison)), contenders(ranked(dict(facts.comparison)))[0]
     decisive = decisive_sets(dict(facts.comparison))
@@ -95,7 +101,10 @@ def after_effects(facts: Facts) -> list[Step]:
     effects = {test: facts.comparison["effects"][best][test]["A_avg"] for test in decisive}
     largest = max(effects, key=lambda test: abs(effects[test]["diff"] or 0.0))
     steps = []
-    if not helps and (seeds := seeds_wanted(effects[largest], facts.diagnosis["seeds"])):
+    blind = all(all_guess(dict(facts.comparison), test) for test in decisive)
+    if blind:
+        steps += learn_more(facts)[:1]
+    elif not helps and (seeds := seeds_wanted(effects[largest], facts.diagnosis["seeds"])):
         few = facts.diagnosis["seeds"] < FEWEST
         seen = f"an effect as large as that of {best} on {largest} ({signed(effects[largest]['diff'] or 0.0)} points)"
         why = "enough seeds for a verdict" if few else f"{seeds} seeds would see {seen}"
@@ -132,6 +141,8 @@ def changed(facts: Facts, name: str, options: Mapping[str, str], without: Sequen
     for flag in (*without, *options, "--out"):
         if flag in words:
             del words[words.index(flag) : words.index(flag) + 2]
+    if "--config" in words:  # the file has them
+        words += [word for flag in without for word in (flag, "None")]
     place = unused(facts.out.parent / f"{facts.out.name}-{name}")
     return shlex.join([*words, *(token for pair in options.items() for token in pair), "--out", place])
 

@@ -202,10 +202,14 @@ def given_back(comparison: dict[str, Any]) -> list[str]:
             if gain > 0
             else f"no arm gives back any on {test}"
         )
-        guessing = all(learned(accuracy_on(test, arm)) is False for arm in comparison["arms"].values())
-        blind = "; all arms are hardly better than a blind guess there" if guessing else ""
+        blind = "; all arms are hardly better than a blind guess there" if all_guess(comparison, test) else ""
         lines.append(f"of {lost['diff']:.1f} lost points, {back}{blind}")
     return lines
+
+
+def all_guess(comparison: dict[str, Any], test: str) -> bool:
+    """Return whether all arms are hardly better than a guess on a test set."""
+    return all(learned(accuracy_on(test, arm)) is False for arm in comparison["arms"].values())
 
 
 def power(comparison: dict[str, Any]) -> list[str]:

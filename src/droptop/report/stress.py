@@ -7,19 +7,22 @@ from rich.table import Table
 from droptop.options import NO_DEBIAS
 from droptop.report.compare_table import SPARED, Layout, Row, effect_row, fitted
 from droptop.report.sentences import points_seen
-from droptop.report.tables import counted, listed
+from droptop.report.tables import any_cut, counted, listed
 from droptop.results.statistics import FEWEST, Estimate, verdict
 from droptop.results.stress import FIGURE, Stressed
 from droptop.system.short_names import short_name
 
 LEANS, AVOIDS = "leaning on it", "avoiding it"
 POINTS = "points to "
+BARELY = "barely learned"
 OF_A_COST = {"better": LEANS, "worse": AVOIDS, f"{POINTS}better": POINTS + LEANS, f"{POINTS}worse": POINTS + AVOIDS}
 ON_BIASED = "its 95% interval"
 
 
 def leaning(row: Stressed) -> str:
     """Return what a row's cost shows, in a few words."""
+    if row.barely_learned:
+        return BARELY
     words = verdict(FIGURE, row.cost)
     return OF_A_COST.get(words, words)
 
@@ -49,7 +52,24 @@ def answer(rows: Sequence[Stressed]) -> list[str]:
 
 
 def answer_of(rows: Sequence[Stressed], learner: str) -> str:
-    """Return on how many cues a learner leans, by the rows of its cues; no verdict below FEWEST seeds."""
+    """Return on how many cues a learner leans, by the rows of its cues; no verdict below FEWEST seeds.
+
+    Nothing is said of cues with which it has barely learned, but that.
+    """
+    barely = [row.cue for row in rows if row.barely_learned]
+    if not barely:
+        return leaning_of(rows, learner)
+    told = [row for row in rows if not row.barely_learned]
+    with_cues = f"with {listed(barely)}" if told else "with any cue"
+    rest = (
+        f"{learner} has barely learned {with_cues}: it is hardly better than a guess, so nothing can be said of what "
+        "it leans on there. Raise the learning rate or --iterations first."
+    )
+    return f"{leaning_of(told, learner)} {rest}" if told else rest
+
+
+def leaning_of(rows: Sequence[Stressed], learner: str) -> str:
+    """Return on how many cues a learner leans that has learned something with each of them."""
     seeds = max(row.cost["n"] for row in rows)
     if seeds <= 1:
         return f"One seed cannot tell on which cues {learner} leans."
@@ -99,6 +119,7 @@ def stress_tables(rows: Sequence[Stressed], width: int | None = None) -> list[Ta
         ("biased", "random"),
         f"What a cue costs: biased minus random ({of}; points of {FIGURE}, mean ± standard error)",
         "cues (for debiased arms, of cues times arms)" if debiased else "cues",
+        cut=any_cut(row.cost for row in rows),
     )
     shown = [fitted(costs, width)]
     if gained := [row for row in debiased if row.given_back is not None]:
@@ -108,6 +129,7 @@ def stress_tables(rows: Sequence[Stressed], width: int | None = None) -> list[Ta
             (),
             f"What debiasing gives back on random, and changes on biased ({of}; points of {FIGURE})",
             "cues times arms",
+            cut=any_cut(effect for row in gained for effect in (row.given_back, row.on_biased)),
         )
         shown.append(fitted(gains, width, ({ON_BIASED}, *SPARED, {"on biased"})))
     return shown

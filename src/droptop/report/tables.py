@@ -5,14 +5,14 @@ from typing import Any
 
 from rich.table import Table
 
-from droptop.options import NO_DEBIAS
 from droptop.results.metrics import is_of_group
-from droptop.results.statistics import CURVES, FEWEST, NO_VERDICT, Effect, estimate
+from droptop.results.statistics import CURVES, Effect, estimate
 from droptop.system.short_names import short_name
 
 LEGEND = "percent, mean ± standard error; F_last: lower is better"
 COST = "passes: images forward and backward per image of the stream; forward alone counts a third"
 COST_COLUMNS = ["arm", "passes", "ms per step", "times the first arm's"]
+CUT = "intervals end where accuracy would leave 0 to 100%"  # said where one does
 NAMES = {"follow": "follow the shortcut", "contradict": "contradict it", "worst": "worst group"}
 
 
@@ -41,6 +41,16 @@ def effect_cells(effect: Effect) -> list[str]:
         p_text(effect["p"]),
         *([p_text(effect["p_holm"])] if "p_holm" in effect else []),
     ]
+
+
+def any_cut(effects: Iterable[Effect | None]) -> bool:
+    """Return whether the interval of one of some effects ends at what is possible."""
+    return any(effect is not None and effect.get("cut", False) for effect in effects)
+
+
+def said_of_cuts(effects: Iterable[Effect | None]) -> str:
+    """Return a sentence on intervals that end at what is possible, to stand behind others; empty where none does."""
+    return f" {CUT.capitalize()}." if any_cut(effects) else ""
 
 
 def heading(*arms: dict[str, Any]) -> str:
@@ -138,41 +148,3 @@ def averaged_over(varied: Sequence[str]) -> str:
         f"{listed(varied)} {'varies' if len(varied) == 1 else 'vary'} as well and "
         f"{'is' if len(varied) == 1 else 'are'} averaged over"
     )
-
-
-def study_table(rows: list[dict[str, Any]], by: Sequence[str], reference: str = NO_DEBIAS) -> Table:
-    """Return the table of a study: a row per group, test set and figure, with its difference to the reference."""
-    table = Table(
-        *by,
-        "test",
-        "",
-        "n",
-        "mean ± error",
-        f"to {reference}",
-        "95% interval",
-        "p",
-        "p (Holm)",
-        title="percent; differences are paired by seed, p (Holm) is corrected for those of one figure",
-    )
-    for row in rows:
-        error = "" if row["error"] is None else f" ± {row['error']:.1f}"
-        effect = ["", "", "", ""]
-        if row["diff"] is not None:
-            interval = [] if row["low"] is None else [row["low"], row["high"]]
-            effect = [
-                signed(row["diff"]),
-                " .. ".join(map(signed, interval)) or "-",
-                p_text(row["p"]),
-                p_text(row["p_holm"]),
-            ]
-        table.add_row(
-            *(str(row[name]) for name in by),
-            row["test"],
-            row["figure"],
-            str(row["n"]),
-            f"{row['mean']:z.1f}{error}",
-            *effect,
-        )
-    few = any(row["p"] is not None and row["pairs"] < FEWEST for row in rows)
-    table.caption = f"{LEGEND}; n: seeds{f'; {NO_VERDICT}' if few else ''}"
-    return table

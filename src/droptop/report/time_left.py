@@ -81,13 +81,13 @@ class TimeLeft:
 def duration(seconds: float) -> str:
     """Return a time in words: seconds up to two minutes, minutes up to two hours, then hours."""
     if seconds < 120:
-        return f"{seconds:.0f} seconds"
+        return f"{seconds:.0f} second{'s' * (round(seconds) != 1)}"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def suggestion(job: Job) -> str:
     """Return what makes a run on a CPU shorter: a narrower net, else fewer samples, else a GPU."""
-    width = getattr(job.config.net, "width", 0)
+    width = getattr(job.config.net, "width", 0) if job.config.builds_net else 0
     if width > NARROW:
         return f"--width {NARROW} takes a fraction of that (the net has {width} channels)"
     if job.config.options.limit is None:

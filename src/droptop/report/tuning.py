@@ -8,7 +8,7 @@ from rich.table import Table
 from droptop.options import name_of as option_name
 from droptop.report.tables import counted, listed
 from droptop.results.statistics import Effect, estimate
-from droptop.sweeps.tuning.findings import FIGURE, USUAL, Confirmed, best_trials, gain, in_words, space_in_words
+from droptop.sweeps.tuning.tune_json import FIGURE, USUAL, Confirmed, best_trials, gain, in_words, space_in_words
 
 COLUMNS = ("settings", "in its trial", "on fresh seeds", "seeds", "")
 WHERE = {

@@ -75,13 +75,11 @@ def accuracy(groups: Evaluation, classes: Iterable[int] | None = None) -> float:
 
 def accuracy_matrix(after: list[Evaluation], tasks: Tasks) -> list[list[float | None]]:
     """Return a[i][j] from the evaluations after each task; None for j > i or while no class of task j is seen."""
-    return [
-        [
-            accuracy(groups, classes) if j <= i and _sum(groups)[0][list(classes)].any() else None
-            for j, classes in enumerate(tasks)
-        ]
-        for i, groups in enumerate(after)
-    ]
+    rows = []
+    for i, (n, correct) in enumerate(map(_sum, after)):
+        counts = [(int(n[[*classes]].sum()), int(correct[[*classes]].sum())) for classes in tasks[: i + 1]]
+        rows.append([_percent(right, of) if of else None for of, right in counts] + [None] * (len(tasks) - len(counts)))
+    return rows
 
 
 def forgetting(matrix: list[list[float | None]]) -> float | None:

@@ -32,7 +32,12 @@ def kappa_series(start: float, per_class: bool, classes: list[str], tasks: list[
     return curves
 
 
-def shortcut_series(seeds: list[Lines], name: str, window: int = WINDOW) -> tuple[np.ndarray, np.ndarray]:
+def window_of(seeds: list[Lines]) -> int:
+    """Return how many steps a share is averaged over: less than `WINDOW` where that would leave few points."""
+    return max(1, min(WINDOW, min(map(len, seeds)) // 4))
+
+
+def shortcut_series(seeds: list[Lines], name: str, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return steps and, in percent, the share of dropped cells that lay on the shortcut: mean over seeds and a window.
 
     `name` is "share", or "chance" for the share that random cells would have.
@@ -41,7 +46,7 @@ def shortcut_series(seeds: list[Lines], name: str, window: int = WINDOW) -> tupl
     values = np.array(
         [[100 * line["dropped"][name] if "dropped" in line else np.nan for line in lines[:steps]] for lines in seeds]
     )  # NaN where nothing was dropped in a step
-    width = min(window, steps)
+    width = window_of(seeds) if window is None else min(window, steps)
     total, count = (
         np.convolve(part.sum(0), np.ones(width), "valid") for part in (np.nan_to_num(values), np.isfinite(values))
     )

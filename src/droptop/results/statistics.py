@@ -53,6 +53,7 @@ class Effect(TypedDict):
     p: float | None
     n: int  # pairs, of one seed each
     least: float | None  # the smallest effect that so many pairs, as spread as these, would have seen
+    cut: NotRequired[bool]  # True where the interval to show ends before the computed one: `within_possible`
     p_holm: NotRequired[float | None]  # corrected for the number of arms and test sets (Holm)
 
 
@@ -87,7 +88,9 @@ def within_possible(effect: Effect, plain: list[float | None], figure: str) -> E
         return effect
     lowest = -100.0 if figure in LOWER_IS_BETTER else 0.0
     low, high = max(interval[0], lowest - mean), min(interval[1], 100.0 - mean)
-    return effect | {"ci95": [low, high]} if low <= high else effect
+    if low > high or [low, high] == interval:
+        return effect
+    return effect | {"ci95": [low, high], "cut": True}
 
 
 def holm(ps: list[float | None]) -> list[float | None]:

@@ -4,14 +4,13 @@ import copy
 import dataclasses
 import hashlib
 import inspect
-from collections.abc import Iterable
 from typing import Any, Unpack
 
 import torch
 from torch import nn
 
 from droptop import methods, nets
-from droptop.errors import BadBatch, BadRequest, a_kind, meant, require
+from droptop.errors import BadBatch, BadRequest, a_kind, meant
 from droptop.learner import Learner
 from droptop.nets.map_layout import MapLayout
 from droptop.options import ending_in, flatten
@@ -19,6 +18,7 @@ from droptop.rng import seeded
 from droptop.runs.config import Config, RunOptions, configure, resolve
 from droptop.streams import Stream, StreamConfig, StreamKind, find
 from droptop.system import handed, user_files
+from droptop.system.devices import one
 from droptop.typed_options import LearnerOptions, StreamOptions
 from droptop.types import Spec
 
@@ -85,14 +85,23 @@ def build_learner(
     """
     spec, options = stream.spec if isinstance(stream, Stream) else stream, config.options
     options.check_machine(with_data=False)
+    method = methods.find(options.method)
     if model is None and options.model is not None:
         model = build_model(options, spec, seed)
+    elif model is None and nets.is_library_net(config.net.net):
+        model = nets.build_library_net(
+            *(config.net, spec.shape, len(spec.classes), seed, options.weights, options.pretrained),
+            maps=(options.first, options.last),
+            as_vit=method.takes_prompts,
+        )
     elif model is None:
         model = nets.build(config.net, spec.shape[0], len(spec.classes), seed, options.weights)
-    if isinstance(config.net, nets.ViTConfig):  # pretrained weights expect the pixels they were trained on
+    if model.pixels is not None:  # pretrained weights expect the pixels they were trained on
+        mean, std = model.pixels.of(spec.shape[0])
+        spec = dataclasses.replace(spec, mean=mean, std=std)
+    elif isinstance(config.net, nets.ViTConfig):
         spec = dataclasses.replace(spec, mean=config.net.pixel_mean, std=config.net.pixel_std)
-    method = methods.find(options.method)
-    learner = method(model, spec, config.learner, config.chosen, seed=seed, device=device or options.device)
+    learner = method(model, spec, config.learner, config.chosen, seed=seed, device=one(device or options.device))
     if isinstance(stream, Stream):
         learner.check_tasks(len(stream.tasks))
         check_last_batches(learner, stream)
@@ -161,8 +170,9 @@ def make_learner(
         stream: The stream it will learn, droptop's or your own; or a Spec, to learn without tasks.
         debias: What to debias with: names or Python files, joined by +, or "none", as is None.
         seed: Seed of its weights and of everything it draws.
-        model: Your own model, trained from the weights it has; without one, a ResNet-18 is built.
-        first: Name of the model's submodule that gives the first map, as `droptop.attach` takes it.
+        model: Your own model, trained from the weights it has; without one, the net that the options name is built.
+        first: Name of the submodule that gives the first map of the model, or of a net of timm or torchvision, as
+            `droptop.attach` takes it.
         last: Name of the submodule that gives the last map.
         grid: Height and width of the maps, where their shape does not say.
         channels_last: Whether the maps have their channels last, where their shape does not say.
@@ -177,26 +187,16 @@ def make_learner(
     if not isinstance(stream, Stream | Spec):
         raise BadRequest(f"a learner is made for a stream, as make_stream gives one, or for a Spec, not for {stream!r}")
     name = stream.name if isinstance(stream, Stream) else "your own"
-    config = configure(name, method, debias, stream_kind=stream_kind_of(stream), **options)
+    kind = stream_kind_of(stream)
     if model is None:
-        require(first is None and last is None, "model", "the model that first and last name the submodules of", model)
-        return build_learner(config, stream, seed)
-    check_model_options(config, options)
+        if (first, last) != (None, None) and not nets.is_library_net(str(options.get("net"))):
+            raise BadRequest(f"--model takes the model that first and last name the submodules of, not {model}")
+        return build_learner(configure(name, method, debias, kind, first=first, last=last, **options), stream, seed)
+    config = configure(name, method, debias, kind, **options)
+    config.check_model_options((resolve(option, config) for option in options), given=True)
     spec = stream.spec if isinstance(stream, Stream) else stream
     backbone = nets.adapt(model, first, last, MapLayout(grid, channels_last), spec.shape, len(spec.classes))
     return build_learner(config, stream, seed, backbone)
-
-
-def check_model_options(config: Config, options: Iterable[str]) -> None:
-    """Raise BadRequest if a user's own model goes with neither the method nor one of the options set."""
-    if isinstance(config.net, nets.ViTConfig):
-        raise BadRequest(f"--method {config.options.method} takes a ViT by --weights, not a model")
-    paths = [resolve(name, config) for name in options]
-    for path in paths:
-        if path.startswith("net.") or path in ("weights", "compile", "precision"):
-            raise BadRequest(
-                f"--{path.rpartition('.')[2]} is for nets that droptop builds, not for a model that it is given"
-            )
 
 
 def stream_kind_of(stream: Stream | Spec) -> StreamKind:

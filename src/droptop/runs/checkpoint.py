@@ -19,6 +19,7 @@ from torch import Tensor
 from droptop.errors import BadCheckpoint
 from droptop.system.files import write_atomic
 from droptop.system.json_files import read_json
+from droptop.system.plain_files import bytes_of
 from droptop.system.tensor_files import check_header
 
 FORMAT = 1
@@ -85,7 +86,7 @@ def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
     header, path = read_header(header_path), header_path.with_suffix(".safetensors")
     try:
-        data = path.read_bytes()
+        data = bytes_of(path)
         if hashlib.sha256(data).hexdigest() != header["sha256"]:
             raise BadCheckpoint(f"{path} is damaged: its SHA-256 is not the one in its header")
         check_header(data)

@@ -13,6 +13,7 @@ from droptop.results.statistics import compare
 from droptop.runs.folder import TUNED
 from droptop.runs.manifest import Unfit, read_manifest
 from droptop.system.json_files import is_number, parse_json, read_bytes
+from droptop.system.sealed_json import unsealed
 
 
 def compared(out: Path, summaries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def read_tuned(out: Path) -> dict[str, Any] | None:
         data = read_bytes(path)
         if (manifest := read_manifest(out)) is not None and path.name in manifest.files:
             manifest.check(path, path.name, data)
-        tuned: dict[str, Any] = expect(dict, parse_json(data), "it")
+        tuned = unsealed(data)
         every([tuned["trials"], tuned["hold_out"]], is_number, "trials")
         every(expect(dict, tuned["over"], "over").values(), lambda text: isinstance(text, str), "over")
         arms = expect(dict, tuned["arms"], "arms")

@@ -7,32 +7,32 @@ An option is named by its path, or by any end of the path that is not ambiguous:
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Unpack
-
-import torch
 
 from droptop import methods, trackers
 from droptop.data.hub import parts_of
 from droptop.debias import Chosen, DropTopConfig, members_of
 from droptop.errors import BadRequest, a_kind, is_text, meant, require
 from droptop.learner import LearnerConfig
-from droptop.nets import NetConfig, Precision, ViTConfig
+from droptop.nets import NetConfig, Precision, ViTConfig, is_library_net
 from droptop.nets.weights import HUB, RANDOM, TAKES, sensible
-from droptop.options import MOST_SEEDS, NO_DEBIAS, WITHOUT_EFFECT, YOUNGER, ending_in, flag_of, flatten, replaced
+from droptop.options import MOST_SEEDS, NO_DEBIAS, ending_in, flag_of, flatten, replaced
 from droptop.recipes import RECIPES, recipe_of
-from droptop.runs.manifest import configuration_of
+from droptop.runs.manifest import configuration_of, deciding
 from droptop.runs.trust import named
 from droptop.runs.tuned_presets import PAPER, TUNED, tuned_options
 from droptop.streams import StreamConfig, StreamKind, find
-from droptop.system import handed, trusted_files, user_files
+from droptop.system import devices, handed, trusted_files, user_files
 from droptop.system.trusted_files import OwnFile
 from droptop.typed_options import Options
 
 EXAMPLES = {"method": "er", "debias": "droptop"}
+OF_NET = ("weights", "pretrained", "compile", "precision")  # options of nets that lie outside of their section
+OF_LIBRARY_NET = ("net.net", "net.input_size", "weights", "pretrained", "precision")  # those that a library's net has
 PLACES = ("data", "method", "debias", "model", "root", "weights")  # options that may name a file or folder
 
 
@@ -52,17 +52,20 @@ class RunOptions:
     model: str | None = None
     """A Python file of yours that defines a model, or what makes one, in place of droptop's net; by default none."""
     first: str | None = None
-    """Name of the model's submodule that gives the first map; by default it has none, and is a backbone itself."""
+    """Name of the submodule of --model, or of a library's net, that gives the first map; by default a model has none,
+    being a backbone itself, and a library's net has that of its family."""
     last: str | None = None
-    """Name of the model's submodule that gives the last map; by default as with `first`."""
+    """Name of the submodule that gives the last map; by default as with `first`."""
     first_seed: int = 0
     """The first seed; the others are the numbers after it."""
     root: Path | None = None
     """Folder of the data sets that are not built in; by default the one that DROPTOP_DATA names, else ./data."""
     weights: str | None = None
     """Weights to start from: a safetensors file, hf:OWNER/NAME or random, a ResNet's default; a ViT must be told."""
+    pretrained: bool = False
+    """Start from the weights that timm or torchvision has for its net."""
     device: str = "cpu"
-    """Device to train on."""
+    """Device: cpu, cuda, cuda:1, cuda:all or mps."""
     precision: Precision = "tf32"
     """Precision of the net: fp32, tf32 (on a GPU, matrix products rounded to 10 bits, as torch does for convolutions;
     on a CPU, fp32), or bf16 (autocast)."""
@@ -102,14 +105,13 @@ class RunOptions:
         require(0 <= seconds < float("inf"), "checkpoint_seconds", "a number from 0", seconds)
         require(self.maps == 0 or self.maps >= 2, "maps", "a number of images from 2, or 0 for none", self.maps)
         require(self.maps_seeds >= 1, "maps_seeds", "a number of seeds from 1", self.maps_seeds)
-        require(self.device in ("cpu", "cuda"), "device", "cpu or cuda", self.device)
+        devices.check_form(self.device)
+        narrow = devices.kind_of(self.device) == "mps" and self.precision == "bf16"
+        require(not narrow, "precision", f"fp32 or tf32 with --device {self.device}", self.precision)
         trackers.names(self.log)  # raises if one is not a name
         model = self.model
         own = model is None or user_files.is_own(model)
         require(own, "model", "a Python file such as my_model.py or my_model.py:Net", model)
-        for name in ("first", "last"):
-            value = getattr(self, name)
-            require(value is None or model is not None, name, "the name of a submodule of --model", value)
         for name in PLACES:
             if (value := getattr(self, name)) is not None:
                 place = absolute(name, str(value))
@@ -141,8 +143,9 @@ class RunOptions:
         for option, names in self.user_files().items():
             for name in names if with_data or option != "data" else ():
                 user_files.check_there(name, option)
-        runs_here = self.device == "cpu" or torch.cuda.is_available()
-        require(runs_here, "device", "cpu where torch finds no GPU", self.device)
+        devices.check_here(self.device)
+        shared = not (self.has_objects and devices.is_several(self.device))
+        require(shared, "device", "one device with an object of your own, which other processes lack", self.device)
         require(self.weights is None or sensible(self.weights), "weights", TAKES, self.weights)
         require(self.root is None or self.root.is_dir(), "root", "an existing folder", self.root)
 
@@ -156,6 +159,22 @@ class Config:
     net: NetConfig | ViTConfig
     learner: LearnerConfig
     members: Any  # a dataclass with the settings of every debiaser, by its name
+
+    def __post_init__(self) -> None:
+        options, of_library = self.options, is_library_net(self.net.net)
+        for name in ("first", "last"):
+            value = getattr(options, name)
+            met = value is None or options.model is not None or of_library
+            require(met, name, "the name of a submodule of --model, or of a net of a library", value)
+        example = "a net of a library, such as --net timm:resnet18, beside it"
+        require(of_library or not options.pretrained, "pretrained", example, self.net.net)
+        resizes = self.net.input_size is not None and isinstance(self.net, NetConfig)
+        require(of_library or not resizes, "input_size", example, self.net.net)
+
+    @property
+    def builds_net(self) -> bool:
+        """Return whether droptop builds the net: it is neither the user's own nor a library's."""
+        return self.options.model is None and not is_library_net(self.net.net)
 
     @property
     def droptop(self) -> DropTopConfig | None:
@@ -176,6 +195,12 @@ class Config:
         """Return the seeds of the run."""
         return range(self.options.first_seed, self.options.first_seed + self.options.seeds)
 
+    def on(self, device: str) -> "Config":
+        """Return the configuration on another device; on one of the same kind, the run is the same one."""
+        if device == self.options.device:
+            return self
+        return dataclasses.replace(self, options=dataclasses.replace(self.options, device=device))
+
     def with_effective_kappa_0(self) -> "Config":
         """Return the configuration with the kappa_0 that is run, at most gamma; a new folder notes this one."""
         if self.droptop is None:
@@ -189,17 +214,27 @@ class Config:
             self.droptop.check_kappa_0(base.droptop)
 
     def check_model(self, base: "Config") -> None:
-        """Raise BadRequest if a user's own model goes with neither the method nor an option that the user set."""
-        if self.options.model is None:
-            return
-        if isinstance(self.net, ViTConfig):
-            raise BadRequest(f"--method {self.options.method} takes a ViT by --weights, not a model")
+        """Raise BadRequest if a model that droptop does not build goes not with the method, or an option set."""
         usual = flatten(base)
-        for path, value in flatten(self).items():
-            if (path.startswith("net.") or path in ("weights", "compile", "precision")) and value != usual[path]:
-                raise BadRequest(
-                    f"--{path.rpartition('.')[2]} is for nets that droptop builds, not for a model that it is given"
-                )
+        self.check_model_options(path for path, value in flatten(self).items() if value != usual[path])
+
+    def check_model_options(self, paths: Iterable[str], given: bool = False) -> None:
+        """Raise BadRequest if one of the options that the user set, by path, does not go with the model.
+
+        With `given`, the model is one that was given in Python.
+        """
+        own = given or self.options.model is not None
+        if own and isinstance(self.net, ViTConfig):
+            raise BadRequest(f"--method {self.options.method} takes a ViT by --weights, not a model")
+        for path in paths:
+            of_net = path.startswith("net.") or path in OF_NET
+            if own and of_net:
+                instead = "a model that it is given"
+            elif is_library_net(self.net.net) and of_net and path not in OF_LIBRARY_NET:
+                instead = self.net.net
+            else:
+                continue
+            raise BadRequest(f"--{path.rpartition('.')[2]} is for nets that droptop builds, not for {instead}")
 
     def __reduce__(self) -> Any:
         """Pickle as names and options: other processes cannot import a class from a user's file."""
@@ -218,11 +253,7 @@ class Config:
 
     def fingerprint(self) -> str:
         """Return a hash by which configurations with different runs differ; the number of seeds is no part of it."""
-        values = {
-            path: str(value)
-            for path, value in flatten(self).items()
-            if path not in WITHOUT_EFFECT and (path, value) not in YOUNGER.items()
-        }
+        values = {path: str(value) for path, value in deciding(flatten(self)).items()}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def configuration(self) -> str:
@@ -294,8 +325,8 @@ def defaults(
     )
     presets = learner.presets(stream.preset_on(device)) | recipe.options
     presets |= learner.paper if "droptop-paper" in debias.split("+") else {}
-    config = override(config, {name: value for name, value in presets.items() if has(config, name)})
-    known = {resolve(name, config): factor for name, factor in recipe.factors.items() if has(config, name)}
+    config = override(config, had(config, presets))
+    known = {resolve(name, config): factor for name, factor in had(config, recipe.factors).items()}
     return override(config, {path: factor * flatten(config)[path] for path, factor in known.items()})
 
 
@@ -320,7 +351,7 @@ def configure(
         debias: What to debias with: names or Python files, joined by +, or "none", as is None.
         stream_kind: How your own stream is learned from, where `data` is not a name that droptop knows.
         model: A Python file that defines a model, or what makes one.
-        first: Name of the model's submodule that gives the first map.
+        first: Name of the submodule that gives the first map of a model, or of a net of a library.
         last: Name of the submodule that gives the last map.
         **options: Options by name or path, such as `alpha` or `intensity.alpha`.
 
@@ -357,12 +388,18 @@ def has(config: Config, name: str) -> bool:
     return len(ending_in(name, flatten(config))) == 1
 
 
-def resolve(name: str, config: Config, where: str = "") -> str:
-    """Return the path of the one option that `name` is an end of.
+def had(config: Config, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some options that a configuration has."""
+    paths = flatten(config)
+    return {name: value for name, value in options.items() if len(ending_in(name, paths)) == 1}
+
+
+def resolve(name: str, config: Config, where: str = "", paths: Collection[str] = ()) -> str:
+    """Return the path of the one option that `name` is an end of; `paths` are those of all, where they are known.
 
     Raise BadRequest, whose text begins with `where`, if no option or more than one ends so.
     """
-    paths = list(flatten(config))
+    paths = paths or flatten(config)
     matches = ending_in(name, paths)
     if len(matches) == 1:
         return matches[0]
@@ -382,7 +419,8 @@ def override(config: Config, options: dict[str, Any]) -> Config:
 
     Where a named preset is among them, so are the options that it stands for, unless they are set too.
     """
-    paths = {resolve(name, config): value for name, value in options.items()}
+    known = flatten(config)
+    paths = {resolve(name, config, paths=known): value for name, value in options.items()}
     if "learner.preset" in paths and config.options.files_are_there:  # else what is noted has all of them
         usual: dict[str, dict[str, Any]] = {PAPER: {}}
         named, name = usual | methods.find(config.options.method).named_presets, paths["learner.preset"]

@@ -1,6 +1,5 @@
 """The environment of a run, on which its bits depend besides its configuration: versions, machine, device, threads."""
 
-import os
 import platform
 import subprocess
 from functools import lru_cache
@@ -8,14 +7,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from droptop import __version__
+from droptop.system.devices import name_of
+from droptop.system.processes import cores
 
 
 @lru_cache
-def environment(device: str, threads: int) -> dict[str, Any]:
-    """Return the versions, machine, device, threads and commit of this process, as environment.json has them."""
+def environment(device: str, threads: int, libraries: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the versions, machine, device, threads and commit of this process, as environment.json has them.
+
+    `libraries` are packages that nets come from, whose versions count too.
+    """
 
     def installed_version(name: str) -> str | None:
         try:
@@ -30,20 +32,16 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         commit = git.stdout.strip() if git.returncode == 0 else None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
-    if device == "cpu":
-        device_name: str | None = cpu_name()
-    else:  # None where a study is read or begun on a machine without the GPUs that it runs on
-        device_name = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    packages = ("torch", "numpy", "scipy", "safetensors")
+    packages = ("torch", "numpy", "scipy", "safetensors", *libraries)
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         "versions": {"droptop": __version__} | {name: installed_version(name) for name in packages},
         "device": device,
-        "device_name": device_name,
+        "device_name": cpu_name() if device == "cpu" else name_of(device),
         "threads": threads,
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "commit": commit,
     }
 

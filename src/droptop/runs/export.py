@@ -32,7 +32,7 @@ from droptop.learner import Learner, unit_range
 from droptop.nets import Backbone, Features, ViT
 from droptop.nets.adapted import Adapted
 from droptop.nets.heads import Wrapped
-from droptop.nets.precision import PARTS
+from droptop.nets.precision import is_replaced, restore
 from droptop.rng import generator
 
 TOLERANCE = 1e-4  # largest difference of logits, or of their share where they are above 1
@@ -70,7 +70,7 @@ def export(learner: Learner, path: str | Path, about: dict[str, str] | None = No
         raise BadRequest("export takes a learner that has seen a class")
     net = ExportedNet(learner).eval()
     images = examples(learner)
-    exact = not any(part in vars(learner.predictor) for part in PARTS)  # otherwise its float32 is what is written
+    exact = not is_replaced(learner.predictor)  # otherwise its float32 is what is written
     with torch.no_grad():
         expected = (learner.predict(images) if exact else learner.classify(net.model, {"x": images}))[:, net.seen]
     inputs = unit_range(images)
@@ -109,7 +109,7 @@ class ExportedNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Return the logits of images (N, c, h, w)."""
         images = (images - self.mean) / self.std
-        if isinstance(self.model, Adapted):
+        if self.model.hooked:
             return self.model(images)[:, self.seen]
         first = self.model.stem(images)
         prompts = self.given(self.model, first, {})
@@ -131,8 +131,7 @@ class PooledHead(nn.Module):
 def float32_copy(model: Backbone) -> Backbone:
     """Return a copy of a model that computes in float32, uncompiled, with no storage shared between buffers."""
     model = copy.deepcopy(model).eval()
-    for part in PARTS:
-        vars(model).pop(part, None)  # set by `compute_in`, for another precision or a compiled net
+    restore(model)
     for buffer in model.buffers():
         buffer.data = buffer.clone()
     for module in model.modules():  # what a head was computed from is elsewhere: a file has the head itself

@@ -36,10 +36,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from droptop.errors import BadRequest, typed
-from droptop.options import BESIDE, MOST_SEEDS, NO_DEBIAS, YOUNGER
+from droptop.options import MOST_SEEDS, NO_DEBIAS, younger_of
 from droptop.runs.manifest import Elsewhere, Unfit, configuration_of
+from droptop.runs.mending import way_on
 from droptop.runs.verified import Lines, lines_of, verified_result
 from droptop.system.json_files import is_number
+from droptop.system.plain_files import bytes_of, open_to_read
 from droptop.system.short_names import short_name
 from droptop.system.toml_files import leaves, read_tables
 
@@ -158,6 +160,15 @@ def read_request(out: Path, file: str = CONFIG) -> Request:
             raise BadRequest(f"{out} is a comparison whose arms are being tuned: {typed('resume', out)} continues it")
         why = f"it has no {file}" if out.is_dir() else "it is a file" if out.exists() else "it is not there"
         raise BadRequest(f"{out} is not a run folder: {why}")
+    try:
+        return _request(out, file)
+    except BadRequest as error:
+        if file != CONFIG:
+            raise
+        raise BadRequest(f"{error}; {way_on(out / file)}") from None
+
+
+def _request(out: Path, file: str) -> Request:
     tables = read_tables(out / file)
     command, against, own = tables.pop("command", None), tables.pop("against", None), tables.pop("arms", {})
     if command not in ("run", "compare"):
@@ -190,6 +201,8 @@ def check_options(arm: RunFolder, out: Path) -> None:
     for name in ("data", "method", "debias"):
         if not isinstance(options.get(name), str):
             raise BadRequest(f"{file} does not say which {name} it is of")
+    if not isinstance(options.get("device", ""), str):
+        raise BadRequest(f"{file} takes a text for device, not {options['device']!a}")
     for path, value in options.items():
         if not isinstance(value, str | bool) and not is_number(value):
             raise BadRequest(f"{file} takes a number, a text or a truth value for {path}")
@@ -205,7 +218,7 @@ def check_options(arm: RunFolder, out: Path) -> None:
 
 def with_younger(arm: RunFolder) -> dict[str, Any]:
     """Return an arm's options with those that are younger than its folder."""
-    younger = {path: value for path, value in YOUNGER.items() if path not in BESIDE or BESIDE[path] in arm.options}
+    younger = younger_of(arm.options)
     return {path: value for path, value in younger.items() if value is not None} | dict(arm.options)
 
 
@@ -221,7 +234,7 @@ def read_metrics(run: Path, seed: int, tasks: int = 0) -> Lines:
     """Return the lines of metrics.jsonl; raise BadRequest if it is missing, damaged or lacks the end of a task."""
     path = seed_folder(run, seed) / "metrics.jsonl"
     try:
-        lines, why = lines_of(path.read_bytes())
+        lines, why = lines_of(bytes_of(path))
     except FileNotFoundError:
         raise BadRequest(f"{path} is not there") from None
     if why:
@@ -234,7 +247,7 @@ def read_metrics(run: Path, seed: int, tasks: int = 0) -> Lines:
 def whole_lines(run: Path, seed: int) -> Lines:
     """Return the whole lines of a seed's metrics.jsonl, which may be missing or half written while the seed runs."""
     path = seed_folder(run, seed) / "metrics.jsonl"
-    return lines_of(path.read_bytes())[0] if path.exists() else []
+    return lines_of(bytes_of(path))[0] if path.exists() else []
 
 
 def fewest_steps(run: Path, seed: int) -> int | None:
@@ -246,7 +259,7 @@ def fewest_steps(run: Path, seed: int) -> int | None:
 def step_count(run: Path, seed: int) -> int:
     """Return how many steps a seed's metrics have; 0 where there are none."""
     try:
-        with (seed_folder(run, seed) / "metrics.jsonl").open("rb") as file:
+        with open_to_read(seed_folder(run, seed) / "metrics.jsonl") as file:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
     except OSError:
         return 0

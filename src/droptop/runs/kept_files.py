@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from droptop.runs.noted import environments
 from droptop.system import user_files
-from droptop.system.files import write_changed
+from droptop.system.files import sha256, write_changed
 
 FOLDER = "files"
 
@@ -32,7 +32,7 @@ class Copy(NamedTuple):
 
     def is_same(self, file: Path) -> bool:
         """Return whether a file is there and has the bytes that were copied."""
-        return file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == self.sha256
+        return file.is_file() and sha256(file) == self.sha256
 
 
 def keep(run: Path, names: Iterable[str]) -> str:

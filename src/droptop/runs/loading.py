@@ -20,7 +20,8 @@ from torch import Tensor
 
 from droptop.errors import BadCheckpoint, BadRequest, require, typed
 from droptop.learner import Learner
-from droptop.nets import Precision, ViTConfig
+from droptop.nets import Precision, ViTConfig, is_library_net
+from droptop.nets.weights import RANDOM
 from droptop.runs import checkpoint
 from droptop.runs.build import build_learner
 from droptop.runs.config import Config
@@ -196,6 +197,10 @@ def without_data(config: Config, device: str, weights: str | None, precision: Pr
     Weights come from the checkpoint, except the frozen ones of a prompt learner; raise BadRequest for others.
     """
     frozen = isinstance(config.net, ViTConfig)
+    kept = config.options.weights
+    if not frozen:  # a net of a library takes images as if it began with weights, where it did
+        began = kept is not None or config.options.pretrained
+        kept = RANDOM if began and is_library_net(config.net.net) else None
     require(
         weights is None or frozen,
         "weights",
@@ -207,7 +212,8 @@ def without_data(config: Config, device: str, weights: str | None, precision: Pr
         root=None,
         compile=False,
         device=device,
-        weights=(weights or config.options.weights) if frozen else None,
+        weights=weights or kept,
+        pretrained=config.options.pretrained and frozen and weights is None,
         precision=precision or config.options.precision,
     )
     return replace(config, options=options)

@@ -16,9 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from droptop.errors import BadRequest
-from droptop.options import WITHOUT_EFFECT, YOUNGER
-from droptop.system.files import write_json
+from droptop.options import WITHOUT_EFFECT, younger_of
+from droptop.system.devices import kind_of
+from droptop.system.files import sha256
 from droptop.system.json_files import read_json
+from droptop.system.sealed_json import read_sealed, seal_of, write_sealed
 
 NAME = "manifest.json"
 FORMAT = 1
@@ -46,7 +48,7 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Write manifest.json into a folder, unless it says this already."""
         content = {"format": FORMAT} | asdict(self)
-        write_json(folder / NAME, content | {"seal": seal_of(content)})
+        write_sealed(folder / NAME, content)
 
     def check(self, path: Path, name: str, data: bytes | None = None) -> None:
         """Raise Unfit unless a file has the bytes that the manifest says; `data` is its bytes where they were read."""
@@ -69,19 +71,14 @@ class Manifest:
             )
 
 
-def seal_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 by which a manifest, or another file of ours, shows that it is whole."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def read_manifest(folder: Path) -> Manifest | None:
     """Return the manifest of a folder, None where there is none; raise Unfit if it is damaged.
 
     One that names files outside of its folder is damaged, too.
     """
     try:
-        content = read_json(folder / NAME)
-        if content.pop("seal") != seal_of(content) or content.pop("format") != FORMAT:
+        content = read_sealed(folder / NAME, needed=True)
+        if content.pop("format") != FORMAT:
             raise ValueError
         manifest = Manifest(**content)
         texts = [manifest.configuration, manifest.arm, *manifest.files, *manifest.files.values()]
@@ -102,13 +99,22 @@ def leads_out(path: PurePosixPath) -> bool:
 
 
 def configuration_of(options: Mapping[str, Any]) -> str:
-    """Return a hash of the options of a run, by path, that decide what it finds; without those of younger versions."""
-    deciding = {
+    """Return a hash of the options of a run, by path, that decide what it finds."""
+    return hashlib.sha256(json.dumps(deciding(options), sort_keys=True, default=str).encode()).hexdigest()
+
+
+def deciding(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options, by path, that decide what a run finds; without those of younger versions.
+
+    Of the device, only its kind does: a run may go on with another GPU, or with several.
+    """
+    kinds = {"device": kind_of(options["device"])} if "device" in options else {}
+    younger = younger_of(options)
+    return {
         path: value
-        for path, value in options.items()
-        if path not in WITHOUT_EFFECT and (path, value) not in YOUNGER.items()
+        for path, value in (dict(options) | kinds).items()
+        if path not in WITHOUT_EFFECT and (path, value) not in younger.items()
     }
-    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def run_of(run: Path) -> str | None:
@@ -122,15 +128,20 @@ def run_of(run: Path) -> str | None:
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file; raise Unfit if it is missing or cannot be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256(path)
     except FileNotFoundError:
         raise Unfit(f"{path} is gone") from None
     except OSError as error:
         raise Unfit(f"{path} cannot be read: {error.strerror}") from None
 
 
-def write_manifest(folder: Path, paths: Iterable[Path]) -> None:
-    """Write the manifest of a run or a comparison: the SHA-256 of its files that are there, and where it began."""
+def write_manifest(folder: Path, paths: Iterable[Path], unfit: Iterable[str] = ()) -> None:
+    """Write the manifest of a run or a comparison: the SHA-256 of its files that are there, and where it began.
+
+    Files that are known to be `unfit`, by name, keep the SHA-256 that they had in the manifest before.
+    """
     files = {path.relative_to(folder).as_posix(): sha256_of(path) for path in sorted(paths) if path.is_file()}
+    with suppress(Unfit):
+        before = read_manifest(folder)
+        files |= {name: before.files[name] for name in unfit if before is not None and name in before.files}
     Manifest(files, run=run_of(folder)).write(folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop import __version__
+from droptop.system.files import sha256
 from droptop.system.json_files import read_json
 
 PRESETS = 2  # counts the changes of presets between versions, after which recorded flags no longer make the same run
@@ -51,6 +52,5 @@ def flags_hold_for(run: Path, flags: str = "") -> str:
 
     The SHA-256 of the flags themselves stands beside it.
     """
-    sha256 = hashlib.sha256((run / "config.toml").read_bytes()).hexdigest()
     own = f", flags with SHA-256 {hashlib.sha256(flags.encode()).hexdigest()}" if flags else ""
-    return f"droptop {__version__}, presets {PRESETS}, config.toml with SHA-256 {sha256}{own}"
+    return f"droptop {__version__}, presets {PRESETS}, config.toml with SHA-256 {sha256(run / 'config.toml')}{own}"

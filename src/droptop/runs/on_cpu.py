@@ -24,7 +24,7 @@ def lighter(config: Config, given: Iterable[str]) -> dict[str, Default]:
     Those that the user has given, by their names, are left out; so is a net that droptop does not build.
     """
     options = config.options
-    is_light = options.device == "cpu" and options.model is None and options.files_are_there
+    is_light = options.device == "cpu" and config.builds_net and options.files_are_there
     if not (is_light and find(options.data).on_cpu):
         return {}
     here, on_gpu = (

@@ -13,10 +13,10 @@ from droptop import trackers
 from droptop.data.columns import Columns
 from droptop.data.image_cache import sharing_reads
 from droptop.debias.debiaser import NoSettings
-from droptop.errors import BadRequest, no_memory, typed
+from droptop.errors import BadRequest, no_memory, require, typed
 from droptop.learner import LearnerConfig
 from droptop.memory.buffer import check_room
-from droptop.nets import NetConfig, ViTConfig
+from droptop.nets import NetConfig, ViTConfig, library_of
 from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
 from droptop.runs import manifest
@@ -30,8 +30,8 @@ from droptop.runs.plan import Plan
 from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find
-from droptop.system import locks, user_files
-from droptop.system.files import write_atomic, write_json, write_new
+from droptop.system import devices, locks, user_files
+from droptop.system.files import remove_left_over, write_atomic, write_json, write_new
 from droptop.system.json_files import read_json
 from droptop.system.toml_files import seal_holds
 
@@ -66,7 +66,8 @@ def check(plan: Plan, out: Path) -> list[str]:
                 if (text := no_memory(error)) is None:
                     raise
                 raise BadRequest(text) from None
-            check_room(learner.memory.capacity, learner.columns(), arm.options.device)
+            row = {name: column[0] for name, column in learner.memory.rows.items()}
+            check_room(learner.memory.capacity, row, devices.first_of(arm.options.device))
             notes += left_out_note(stream)
     return list(dict.fromkeys(notes))
 
@@ -184,9 +185,26 @@ def with_seeds(plan: Plan, out: Path, seeds: int | None) -> Plan:
     return changed
 
 
+def with_device(plan: Plan, out: Path, device: str | None) -> Plan:
+    """Return the plan on another device, which the folder notes from then on; unchanged for None.
+
+    Raise BadRequest if it is of another kind than the one that the folder began on, where results would be others, or
+    if another command is at work in the folder.
+    """
+    if device is None:
+        return plan
+    devices.check_form(device)
+    kind = devices.kind_of(plan.options.device)
+    require(devices.kind_of(device) == kind, "device", f"a device of the kind that {out} began on, {kind}", device)
+    if device != plan.options.device:
+        refuse_at_work(plan, out, "device")
+    return plan.with_options({"device": device})
+
+
 def write_config(place: Path, plan: Plan) -> None:
     """Write config.toml unless it is there; forget the manifest of what was finished with another one."""
     path, data = place / "config.toml", plan.toml().encode()
+    remove_left_over(path)
     if not (path.is_file() and path.read_bytes() == data):
         (place / manifest.NAME).unlink(missing_ok=True)
         write_atomic(path, data)
@@ -246,9 +264,10 @@ def record_environment(
     hashable = [*HASHED, *(["model"] if options.model is not None else [])]
     shown = () if unfinished else options.user_files().keys() & {"data", "model"}  # it would run the user's code
     files = {option: hashed(option, getattr(options, option), columns) for option in hashable if option not in shown}
-    now = environment(options.device, options.threads) | files | {"asked": asked.fingerprint()}
+    arms = list(asked.arms.values()) if isinstance(asked, Plan) else [asked]
+    libraries = tuple(sorted({library for arm in arms if (library := library_of(arm.net.net)) is not None}))
+    now = environment(options.device, options.threads, libraries) | files | {"asked": asked.fingerprint()}
     if not path.exists():
-        arms = asked.arms.values() if isinstance(asked, Plan) else [asked]
         names = (name for arm in arms for of_option in arm.options.user_files().values() for name in of_option)
         kept = keep(run, names)
         border = find(options.data).border if user_files.is_own(options.data) else 0

@@ -17,6 +17,7 @@ from droptop.runs.manifest import Manifest, Unfit, read_manifest
 from droptop.runs.records import Confusion, Maps, read_confusion, read_maps
 from droptop.runs.verified import Lines, checked_result, lines_of
 from droptop.system.locks import is_locked
+from droptop.system.plain_files import bytes_of
 
 
 class SeedFiles:
@@ -77,7 +78,7 @@ class SeedFiles:
             return []
         if not self.fits(path):
             return []
-        return lines_of(path.read_bytes())[0]
+        return lines_of(bytes_of(path))[0]
 
     @cached_property
     def confusion(self) -> list[Confusion]:

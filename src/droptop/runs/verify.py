@@ -10,9 +10,9 @@ from typing import Any
 
 from droptop.errors import BadCheckpoint
 from droptop.runs import checkpoint
-from droptop.runs.compared import compared
+from droptop.runs.compared import compared, read_tuned
 from droptop.runs.findings import Findings
-from droptop.runs.folder import RunFolder, read_request
+from droptop.runs.folder import TUNED, RunFolder, read_request
 from droptop.runs.manifest import Unfit, read_manifest
 from droptop.runs.seed_files import SeedFiles
 from droptop.system.json_files import is_number, read_json
@@ -54,6 +54,9 @@ def verify_folder(folder: Path) -> Iterator[Checked]:
     whole = Checked(str(folder))
     for place in {folder: None} | {run.path: None for run in request.arms}:
         verify_derived(place, whole)
+    altered, told = f"{folder / TUNED} is not what was written", " ".join(whole.problems)
+    if (folder / TUNED).exists() and read_tuned(folder) is None and altered not in told:
+        whole.problems.append(altered)
     if request.command == "compare" and len(summaries) == len(request.arms):
         whole.problems += differs(folder / "compare.json", compared(folder, summaries))
     whole.problems += findings.problems()

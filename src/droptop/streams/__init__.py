@@ -271,6 +271,7 @@ def own_kind(make: user_stream.Maker) -> StreamKind:
             version=lambda columns: user_stream.sha256(make),
         ),
         known.border if known else 0,
+        known.on_cpu if known else folder.ON_CPU,
     )
 
 

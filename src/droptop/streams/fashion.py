@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from droptop.data.fashion import CLASSES, DARKEST, foreground, images
+from droptop.data.image_cache import in_use
 from droptop.errors import require
 from droptop.rng import generator
 from droptop.streams.colours import ColourConfig, coloured
@@ -61,14 +62,24 @@ def with_shortcut(
     name: str, paint: Paint, config: ShortcutConfig, seed: int, limit: int | None, brightness: float = 1.0
 ) -> Stream:
     """Return a stream with a painted shortcut, and its test sets."""
-    train, test = (dataclasses.replace(part, x=(part.x * brightness).to(torch.uint8)) for part in images())
+
+    def dimmed(part: Samples) -> Samples:
+        """Return garments of the stream's brightness; they are grey, so that one channel says all."""
+        x = (part.x[:, :1] * brightness).to(torch.uint8).expand(-1, 3, -1, -1).contiguous()
+        return dataclasses.replace(part, x=x)
+
+    def painted(part: Samples, correlation: float, purpose: str) -> Samples:
+        """Return images with cues; arms and cells whose stream is the same share them while they run."""
+        random = generator(seed, name, purpose)
+        return in_use((name, config, seed, purpose), lambda: paint(dimmed(part), correlation, random))
+
+    train, test = images()
     tests = {
-        "biased": paint(test, config.correlation, generator(seed, name, "biased")),
-        "removed": test,
-        "random": paint(test, 1 / CUES, generator(seed, name, "random")),
+        "biased": painted(test, config.correlation, "biased"),
+        "removed": in_use((name, config, "removed"), lambda: dimmed(test)),
+        "random": painted(test, 1 / CUES, "random"),
     }
-    painted = paint(train, config.correlation, generator(seed, name, "train"))
-    return Stream(name, SPEC, painted, tests, config, seed, limit)
+    return Stream(name, SPEC, painted(train, config.correlation, "train"), tests, config, seed, limit)
 
 
 def fashion_sticker(config: StickerConfig, seed: int, limit: int | None = None, root: Path | None = None) -> Stream:

@@ -51,6 +51,19 @@ def split_classes(classes: tuple[str, ...], tasks: int, class_order: str, split:
 # -- Samples ----------------------------------------------------------------------------------------------------------
 
 
+def rows_by(numbers: Tensor, least: int = 0) -> tuple[Tensor, ...]:
+    """Return the rows of every number from 0, in their order; for `least` numbers, also where the last have no row."""
+    return numbers.argsort(stable=True).split(numbers.bincount(minlength=least).tolist())
+
+
+def rows_of_tasks(y: Tensor, tasks: Tasks, classes: int) -> tuple[Tensor, ...]:
+    """Return the rows of each task, in their order."""
+    task_of = torch.full((classes,), len(tasks))  # classes of no task come last
+    for task, labels in enumerate(tasks):
+        task_of[list(labels)] = task
+    return rows_by(task_of[y], len(tasks))[: len(tasks)]
+
+
 def held_out(y: Tensor, percent: float) -> Tensor:
     """Return which rows are kept back (N): a percentage of every class, at least one row of each; none for 0.
 
@@ -59,8 +72,9 @@ def held_out(y: Tensor, percent: float) -> Tensor:
     """
     held = torch.zeros(len(y), dtype=torch.bool)
     if percent:
-        for label in y.unique().tolist():
-            rows = (y == label).nonzero()[:, 0]
+        for label, rows in enumerate(rows_by(y)):
+            if not len(rows):
+                continue
             shuffled = torch.randperm(len(rows), generator=generator(0, "hold out", label))
             held[rows[shuffled[: max(1, round(len(rows) * percent / 100))]]] = True
     return held
@@ -73,7 +87,7 @@ def long_tailed(y: Tensor, tasks: Tasks, ratio: float, seed: int) -> Tensor:
     """
     kept = torch.ones(len(y), dtype=torch.bool)
     classes = sorted(label for task in tasks for label in task)
-    by_class = y.argsort(stable=True).split(y.bincount(minlength=classes[-1] + 1).tolist())
+    by_class = rows_by(y, classes[-1] + 1)
     places = torch.randperm(len(classes), generator=generator(seed, "imbalance")).tolist()
     for label, place in zip(classes, places):
         rows = by_class[label]

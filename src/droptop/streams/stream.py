@@ -19,7 +19,7 @@ from droptop.errors import BadRequest, require
 from droptop.options import BIASED, NO_CUE, RANDOM, REMOVED
 from droptop.results.cue_sets import cue_by_name
 from droptop.rng import generator
-from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, split_classes
+from droptop.streams.order import blurred, held_out, long_tailed, noisy_labels, rows_of_tasks, split_classes
 from droptop.streams.painted import USUAL_CORRELATION, MasksReader, Shortcut, with_shortcut
 from droptop.streams.prefetch import prefetch
 from droptop.types import Batch, Position, Samples, Source, Spec, Subset, check_source, in_memory, read, sizes_text
@@ -142,14 +142,15 @@ class Stream:
         self.config, self.seed, self.limit = config, seed, limit
         self.cue = cue_by_name(tests) if cue is None else dict(cue)
         self.tasks = split_classes(spec.classes, config.tasks, config.class_order, config.split, seed)
+        tested = {test: set(source.y.unique().tolist()) for test, source in tests.items()}
         for task in range(len(self.tasks)):
             if self.steps(task) == 0:
                 raise BadRequest(
                     f"task {task} of {name} has {len(self.order[task])} samples, fewer than one batch of "
                     f"{config.batch}: raise --limit, lower --batch or --imbalance, or pass --no-drop-last"
                 )
-            for test, source in tests.items():
-                if not torch.isin(source.y, torch.tensor(self.tasks[task])).any():
+            for test, labels in tested.items():
+                if labels.isdisjoint(self.tasks[task]):
                     raise BadRequest(f"test set {test} of {name} has no samples of task {task}")
 
     def again(self, config: StreamConfig, seed: int, limit: int | None = None) -> "Stream":
@@ -182,7 +183,7 @@ class Stream:
         """Return per task the rows of its classes in `train`, as many as arrive, shuffled."""
         left = (~self.held).nonzero()[:, 0]
         left = left[long_tailed(self.train.y[left], self.tasks, self.config.imbalance, self.seed)]
-        rows = [left[torch.isin(self.train.y[left], torch.tensor(classes))] for classes in self.tasks]
+        rows = [left[rows] for rows in rows_of_tasks(self.train.y[left], self.tasks, len(self.spec.classes))]
         shuffled = [r[torch.randperm(len(r), generator=generator(self.seed, "order", t))] for t, r in enumerate(rows)]
         return [r[: self.limit] for r in shuffled]
 

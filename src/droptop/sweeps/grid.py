@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest, typed
-from droptop.runs.config import PLACES, Config, absolute, defaults, device_of, has, override, resolve
+from droptop.runs.config import PLACES, Config, absolute, defaults, device_of, had, override, resolve
 from droptop.sweeps.study_folder import Cell
 from droptop.system.toml_files import leaves, read_tables, toml_line, without_seal
 
@@ -119,12 +119,14 @@ def expanded(grid: Grid) -> tuple[list[Config], set[str]]:
     varied = {name: value if isinstance(value, list) else [value] for name, value in (NAMES | grid).items()}
     if empty := [name for name, values in varied.items() if not values]:
         raise BadRequest(f"{empty[0]} has no values")
-    configs, used = [], set[str]()
+    configs, used, bases = [], set[str](), dict[tuple[str, str, str], Config]()
     for values in itertools.product(*varied.values()):
         chosen = dict(zip(varied, values))
         data, method, debias = (str(chosen.pop(name)) for name in NAMES)
-        base = defaults(data, method, debias, device=device_of(grid))
-        known = {name: value for name, value in chosen.items() if has(base, name)}
+        if (data, method, debias) not in bases:
+            bases[data, method, debias] = defaults(data, method, debias, device=device_of(grid))
+        base = bases[data, method, debias]
+        known = had(base, chosen)
         used |= known.keys()
         paths = {"root": Path(str(known["root"]))} if "root" in known else {}
         configs.append(override(base, known | paths))

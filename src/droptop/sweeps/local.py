@@ -1,6 +1,5 @@
-"""The local engine: every core of this machine, or its GPU, through the same pool that single runs use."""
+"""The local engine: every core of this machine, or its GPUs, through the same pool that single runs use."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
@@ -8,9 +7,11 @@ from typing import Any
 
 from droptop.data.image_cache import sharing_reads
 from droptop.sweeps.sweep import Driver, Pack
+from droptop.system import devices
+from droptop.system.processes import cores
 from droptop.system.signals import interruptible
 from droptop.training.observer import Job
-from droptop.training.worker_pool import PipeHere, Worker, WorkerPool, by_switches
+from droptop.training.worker_pool import PipeHere, Worker, WorkerPool, by_switches, dealt
 from droptop.training.workers import Failure, computing_on, serve
 
 
@@ -42,11 +43,11 @@ class PatientPool(WorkerPool):
             return
         self.workers.remove(worker)
         if self.waiting:
-            self.hire(self.threads)
+            self.hire(self.threads, worker.device)
 
 
 def local(packs: list[Pack], driver: Driver) -> None:
-    """Run packs on this machine: on a GPU all in one process, on a CPU in a process per core."""
+    """Run packs on this machine: on a GPU all in one process, on several in one on each, on a CPU in one per core."""
     packs = packs or driver.more()
     if not packs:
         return
@@ -54,14 +55,13 @@ def local(packs: list[Pack], driver: Driver) -> None:
     options.check_machine()
     if any(job.config.options.has_objects for pack in packs for job in pack):
         here(packs, driver, options.threads)
-    elif options.device == "cuda":
-        PatientPool(driver, merged(packs), driver=driver).run(options.threads, 1)
-    else:
-        cores = len(os.sched_getaffinity(0))
-        waiting = list[Sequence[Job]](packs)
-        while len(waiting) < max(1, cores // options.threads) and (more := driver.more()):
-            waiting += more
-        PatientPool(driver, waiting, driver=driver).run(options.threads, cores)
+        return
+    on_cpu = options.device == "cpu"
+    worker_devices = ["cpu"] * max(1, cores() // options.threads) if on_cpu else devices.each(options.device)
+    waiting = list[Sequence[Job]](packs) if on_cpu else dealt(merged(packs), len(worker_devices))
+    while len(waiting) < len(worker_devices) and (more := driver.more()):
+        waiting += more
+    PatientPool(driver, waiting, driver=driver).run(options.threads, worker_devices)
 
 
 class PatientPipe(PipeHere):
@@ -98,7 +98,7 @@ def here(packs: list[Pack], driver: Driver, threads: int) -> None:
 
 
 def merged(packs: list[Pack]) -> list[Sequence[Job]]:
-    """Merge the packs of one GPU, so that it is busy while the last seeds of one configuration end and the next begins.
+    """Merge packs for GPUs, so that each is busy while the last seeds of one configuration end and the next begins.
 
     Packs stay apart where they differ in an option that switches the whole process.
     """

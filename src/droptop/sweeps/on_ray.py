@@ -16,9 +16,11 @@ from typing import Any
 from droptop.data.image_cache import sharing_reads
 from droptop.errors import BadRequest, WorkerDied
 from droptop.sweeps.sweep import Driver, Engine, Pack
+from droptop.system.devices import kind_of
 from droptop.system.signals import interruptible
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.seed_run import Interrupted, seed_run
+from droptop.training.worker_pool import on
 from droptop.training.workers import Failure, prepare
 
 AHEAD = 4  # packs submitted per pack that can run, so that no node waits and the driver's queue stays small
@@ -29,10 +31,12 @@ GRACE = 9.0  # seconds in which cells save and end
 def run_pack(pack: Pack) -> tuple[Failure | str | None, list[str]]:
     """Run a pack in a worker on another machine; return its outcome and what is worth a note.
 
+    Which GPU it has there is for the cluster to say, so that of the device only its kind counts.
     The outcome is None where the whole pack is done, "interrupted", or the failure.
     """
     import torch
 
+    pack = on(kind_of(pack[0].config.options.device), pack)
     options = pack[0].config.options
     torch.set_num_threads(options.threads)
     prepare(options.device, options.deterministic, options.precision)

@@ -8,7 +8,6 @@
 A cell is done once its result.json is there, whole. The state of a cell is kept nowhere else.
 """
 
-import hashlib
 import json
 import time
 import warnings
@@ -21,11 +20,11 @@ from droptop.errors import BadRequest
 from droptop.options import WITHOUT_EFFECT
 from droptop.runs.findings import Findings
 from droptop.runs.folder import RunFolder, read_request, seed_folder
-from droptop.runs.manifest import seal_of
 from droptop.runs.seed_files import SeedFiles
-from droptop.system.files import write_json
+from droptop.system.files import sha256
 from droptop.system.json_files import read_json
 from droptop.system.locks import is_locked
+from droptop.system.sealed_json import read_sealed, write_sealed
 from droptop.system.short_names import short_names
 from droptop.system.toml_files import seal_holds
 
@@ -48,6 +47,7 @@ class CellState(NamedTuple):
     error: str | None = None  # why it failed
     finished: float | None = None  # when it was done, in seconds since 1970
     tests: dict[str, Any] | None = None  # figures by test set
+    guesses: dict[str, Any] | None = None  # what guesses reach, by test set; None of older results
 
 
 class StudyFolder:
@@ -71,7 +71,7 @@ class StudyFolder:
         with suppress(OSError, ValueError, KeyError, TypeError):
             if files.result is not None:
                 written = (files.folder / "result.json").stat().st_mtime
-                return CellState("done", None, written, files.result["tests"])
+                return CellState("done", None, written, files.result["tests"], files.result.get("guesses"))
             if error := str(read_json(files.folder / "failed.json")["error"]).strip():
                 return CellState("failed", error)
         return CellState("waiting")
@@ -143,6 +143,11 @@ class StudyFolder:
         for cell in sorted(self.cells):
             yield from values_of(self.runs[cell.run], cell, self.cells[cell].tests or {})
 
+    def guesses(self) -> Iterator[dict[str, Any]]:
+        """Yield what guesses reach in every cell that is done, as `values` does: the figures chance and constant."""
+        for cell in sorted(self.cells):
+            yield from values_of(self.runs[cell.run], cell, self.cells[cell].guesses or {})
+
 
 def values_of(run: RunFolder, cell: Cell, tests: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the figures of a cell, which are given by test set, with its options."""
@@ -175,15 +180,13 @@ def values_of_comparison(folder: Path) -> tuple[list[dict[str, Any]], Findings]:
 def record_cells(study: Path, cells: Iterable[Cell]) -> None:
     """Record in cells.json the cells that study.toml comes to, for those who only read the folder."""
     record = {"study": fingerprint(study), "cells": [list(cell) for cell in cells]}
-    write_json(study / "cells.json", record | {"seal": seal_of(record)})
+    write_sealed(study / "cells.json", record)
 
 
 def recorded_cells(study: Path) -> list[Cell] | None:
     """Return the cells that study.toml asks for, by cells.json; None where it is missing or study.toml has changed."""
     try:
-        record = read_json(study / "cells.json")
-        if record.pop("seal", None) not in (None, seal_of(record)):  # None in folders of earlier versions
-            return None
+        record = read_sealed(study / "cells.json")
         if record["study"] == fingerprint(study):
             return [Cell(str(run), int(seed)) for run, seed in record["cells"]]
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -212,7 +215,7 @@ def is_edited(study: Path) -> bool:
 
 def fingerprint(study: Path) -> str:
     """Return the SHA-256 of study.toml."""
-    return hashlib.sha256((study / "study.toml").read_bytes()).hexdigest()
+    return sha256(study / "study.toml")
 
 
 def requested_cells(study: Path) -> list[Cell]:

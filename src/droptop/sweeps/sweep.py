@@ -26,6 +26,7 @@ from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.grid import absolute_text, cells_of, folder_name, names_in, read_study
 from droptop.sweeps.study_folder import HELD, HOLDER, Cell, StudyFolder, is_edited, record_cells
+from droptop.system.devices import is_cuda
 from droptop.system.files import write_changed, write_json
 from droptop.system.json_files import read_json
 from droptop.system.locks import Held, is_locked, locked, note_without_locks
@@ -230,7 +231,7 @@ def waiting(runs: dict[Path, Config]) -> list[Pack]:
     for run, config in runs.items():
         ours = config.configuration()
         missing = [Job(config, run.resolve(), seed) for seed in config.seeds if not is_done(run, seed, ours)]
-        if config.options.device == "cuda" and missing:
+        if is_cuda(config.options.device) and missing:
             packs.append((0, missing))
         else:
             packs += [(job.seed, [job]) for job in missing]

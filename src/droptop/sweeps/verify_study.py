@@ -15,7 +15,17 @@ def verify_study(study: Path) -> Iterator[Checked]:
     if not (study / "study.toml").is_file():
         raise BadRequest(f"{study} is not a study: it has no study.toml")
     findings, whole = Findings(study), Checked(str(study))
-    for place in sorted(path for path in (study / "runs").glob("*") if path.is_dir()):
+    yield from verify_runs(study, findings)
+    whole.problems += edited_lines(study)
+    whole.problems += findings.problems()
+    for name in ("study.toml", "cells.json"):
+        whole.count(study / name)
+    yield whole
+
+
+def verify_runs(folder: Path, findings: Findings) -> Iterator[Checked]:
+    """Yield what is found of every run folder in `runs`, of a study or of a tuning."""
+    for place in sorted(path for path in (folder / "runs").glob("*") if path.is_dir()):
         try:
             run = read_request(place).arms[0]
         except BadRequest as error:
@@ -25,8 +35,3 @@ def verify_study(study: Path) -> Iterator[Checked]:
         check_summary(run, checked)
         checked.name = place.name
         yield checked
-    whole.problems += edited_lines(study)
-    whole.problems += findings.problems()
-    for name in ("study.toml", "cells.json"):
-        whole.count(study / name)
-    yield whole

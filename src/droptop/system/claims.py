@@ -1,7 +1,8 @@
 """Claims on files, for file systems without locks: a file beside another says which process has that one.
 
 The system frees a lock when its holder ends, however it ends; a claim stays. It is void once its process has ended,
-which only the machine of that process can tell: a claim from another machine is for a person to remove.
+which only the machine of that process can tell, in the container of that process: a claim from another is for a person
+to remove. Machines of one name are told apart by the id that Linux gave them when it was installed.
 """
 
 import errno
@@ -13,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from droptop.system.json_files import read_json
+
 LACKING = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # what flock says there
 SUFFIX = ".claim"
 _tried: dict[int, bool] = {}  # by file system: whether it has locks
@@ -21,7 +24,7 @@ _tried: dict[int, bool] = {}  # by file system: whether it has locks
 def has_locks(path: Path) -> bool:
     """Return whether a file can be locked; it is made if need be. What else is wrong with it, locking it will say."""
     try:
-        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError:
         return True
     try:
@@ -100,28 +103,54 @@ def _place(path: Path) -> Path:
 
 
 def _this_process() -> dict[str, Any]:
-    return {"process": os.getpid(), "host": platform.node(), "began": _began(os.getpid())}
+    return {"process": os.getpid(), "host": platform.node(), "began": _began(os.getpid())} | _here()
+
+
+def _here() -> dict[str, str | None]:
+    """Return what tells this machine, its start and this container from others; None where that is unknown."""
+    return {
+        "machine": _text("/etc/machine-id"),
+        "boot": _text("/proc/sys/kernel/random/boot_id"),
+        "container": _link("/proc/self/ns/pid"),  # whose processes have numbers of their own
+    }
 
 
 def _began(process: int) -> str | None:
     """Return when a process of this machine began, since its start; None where there is no such process."""
+    said = _text(f"/proc/{process}/stat")
+    return None if said is None else said.rpartition(")")[2].split()[19]
+
+
+def _text(path: str) -> str | None:
+    """Return what a file of the system says; None where it says nothing."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path(f'/proc/{process}/stat').read_text().rpartition(')')[2].split()[19]}"
+        return Path(path).read_text().strip() or None
+    except OSError:
+        return None
+
+
+def _link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
     except OSError:
         return None
 
 
 def _void(found: dict[str, Any]) -> bool:
-    """Return whether the process of a claim is known to have ended."""
-    process = found.get("process")
-    return type(process) is int and found.get("host") == platform.node() and _began(process) != found.get("began")
+    """Return whether the process of a claim is known to have ended: here, or before this machine was started anew."""
+    process, here = found.get("process"), _here()
+    same = {name for name, value in here.items() if value is not None and found.get(name) == value}
+    if type(process) is not int or found.get("host") != platform.node() or found.get("boot") is None:
+        return False
+    if "boot" in same:
+        return "container" in same and _began(process) != found.get("began")
+    return "machine" in same
 
 
 def _read(place: Path) -> dict[str, Any] | None:
     """Return what a claim says; {} while it is being written, None where there is none."""
     try:
-        found = json.loads(place.read_text())
+        found = read_json(place)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

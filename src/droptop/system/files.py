@@ -1,12 +1,15 @@
 """Files that are whole whenever the machine stops: written under another name, synced, and renamed."""
 
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from droptop.system.plain_files import bytes_of, open_to_read, open_to_write
 
 PART = ".part"  # the end of the name under which a file is written before it is renamed
 
@@ -26,13 +29,22 @@ def write_new(path: Path, data: bytes) -> None:
     with _written_beside(path, data) as beside:
         try:
             os.link(beside, path)
-            beside.unlink()
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links
             path.open("xb").close()
             beside.replace(path)
+        else:
+            beside.unlink()
     _sync_folder(path.parent)
+
+
+def remove_left_over(path: Path) -> None:
+    """Remove the second name of a file, which a kill within `write_new` leaves."""
+    beside = path.with_name(path.name + PART)
+    with suppress(OSError):
+        if beside.samefile(path):
+            beside.unlink()
 
 
 @contextmanager
@@ -59,17 +71,22 @@ def _only_writer(path: Path) -> BinaryIO:
     """
     beside = path.with_name(path.name + PART)
     while True:
-        file = beside.open("ab")
+        if beside.is_symlink():  # somebody else's: ours is never a link
+            beside.unlink(missing_ok=True)
+        file = open_to_write(beside, "ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if os.path.samestat(os.fstat(file.fileno()), beside.stat()):
+            status = os.fstat(file.fileno())
+            if status.st_nlink > 1:  # of a `write_new` that was killed: what is written here would be in its file
+                beside.unlink()
+            elif os.path.samestat(status, beside.stat()):
                 return file
         except FileNotFoundError:  # while we waited, it got another name
             pass
         except OSError:
             file.close()
             beside.unlink(missing_ok=True)
-            return path.with_name(f"{path.name}.{os.getpid()}{PART}").open("wb")
+            return open_to_write(path.with_name(f"{path.name}.{os.getpid()}{PART}"), "wb")
         file.close()
 
 
@@ -84,8 +101,14 @@ def _sync_folder(folder: Path) -> None:
 
 def write_changed(path: Path, data: bytes) -> None:
     """Write a file unless it holds these bytes already, since a finished run may be read-only."""
-    if not (path.is_file() and path.read_bytes() == data):
+    if not (path.is_file() and bytes_of(path) == data):
         write_atomic(path, data)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file; raise OSError if it cannot be read."""
+    with open_to_read(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def json_bytes(value: Any) -> bytes:

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from droptop.system.plain_files import open_to_read
+
 MOST_BYTES = 1 << 26  # of a file, or of a line of one; ours have kilobytes
 MOST_DEPTH = 32  # of lists and tables within each other; ours have six
 ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -17,7 +19,7 @@ def read_json(path: Path) -> Any:
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file; raise ValueError if there are more than `most`, which are then not read."""
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"it has more than {most >> 20} MiB")

@@ -1,5 +1,6 @@
-"""Processes that are started afresh, by the method `spawn`."""
+"""Processes that are started afresh, by the method `spawn`, and how many cores there are for them."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,3 +20,10 @@ def without_main() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

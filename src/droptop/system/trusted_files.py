@@ -24,7 +24,7 @@ from typing import NamedTuple
 import platformdirs
 
 from droptop.errors import BadRequest, DroptopError
-from droptop.system.files import write_json
+from droptop.system.files import sha256, write_json
 from droptop.system.json_files import read_json
 from droptop.system.locks import locked
 
@@ -119,7 +119,7 @@ def remember(files: Iterable[OwnFile] = (), places: Iterable[str] = ()) -> None:
 def own_file(path: str, source: Path | None = None) -> OwnFile | None:
     """Return what is known of a file by, or of another source of its bytes; None where it cannot be read."""
     try:
-        return OwnFile(path, hashlib.sha256((source or Path(path)).read_bytes()).hexdigest())
+        return OwnFile(path, sha256(source or Path(path)))
     except OSError:
         return None
 

@@ -7,6 +7,7 @@ import csv
 from pathlib import Path
 
 from droptop.escapes import csv_cell
+from droptop.system.plain_files import not_through_links
 from droptop.trackers.tracker import Tracker
 
 
@@ -15,7 +16,7 @@ class CsvFile(Tracker):
 
     def __init__(self, folder: Path, group: str, name: str) -> None:
         super().__init__(folder, group, name)
-        self.file = (folder / "scalars.csv").open("w", newline="")
+        self.file = open(folder / "scalars.csv", "w", newline="", opener=not_through_links)  # noqa: SIM115
         self.writer = csv.writer(self.file, lineterminator="\n")
         self.writer.writerow(("step", "scalar", "value"))
 

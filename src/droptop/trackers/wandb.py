@@ -5,14 +5,28 @@ Offline, its earlier part is written again, so that one folder holds all of it; 
 """
 
 import os
+import re
 import secrets
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from droptop.system.files import write_atomic
+from droptop.system.plain_files import bytes_of
 from droptop.trackers.tracker import Tracker
+
+
+def run_id(noted: Path) -> str:
+    """Return the id that a file notes, a new one where it notes none; what is no id could lead out of the folder."""
+    with suppress(OSError, ValueError):
+        if re.fullmatch("[0-9a-f]{8}", number := bytes_of(noted).decode()):
+            return number
+    number = secrets.token_hex(4)
+    write_atomic(noted, number.encode())
+    return number
 
 
 class WeightsAndBiases(Tracker):
@@ -24,10 +38,7 @@ class WeightsAndBiases(Tracker):
 
         place = folder / "wandb"
         place.mkdir(exist_ok=True)
-        noted = place / "run-id"
-        if not noted.exists():
-            noted.write_text(secrets.token_hex(4))
-        number = noted.read_text()
+        number = run_id(place / "run-id")
         for earlier in place.glob(f"offline-run-*-{number}"):
             shutil.rmtree(earlier)
         quiet = wandb.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True)

@@ -1,16 +1,17 @@
 """Train several seeds at once in one process: while the device works on one's block of steps, the others queue theirs.
 
-Each seed has its own CUDA stream, so that small kernels of one fill the gaps of another. How many run at once depends
-on the free memory. Results are the same as one by one: the seeds share nothing but the images.
+Each seed has its own CUDA stream, so that small kernels of one fill the gaps of another. A seed that is done leaves its
+captured steps to the next one of its kind; where new steps are made, kinds that have none come first. How many run at
+once depends on the free memory. Results are the same as one by one: seeds at work share nothing but the images.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
 
-from droptop.training.graphs import cuda_stream
+from droptop.system.devices import is_cuda
+from droptop.training.kept_steps import KeptSteps
 from droptop.training.seed_run import Interrupted, SeedRun
 
 MOST = 20  # seeds at once: five keep the GPU busy, the others fill the gaps where one is evaluated or saved
@@ -19,15 +20,16 @@ SPARE = 1.5  # free memory that another seed needs to start, in multiples of wha
 
 @dataclass
 class SeedInFlight:
-    """A seed that has begun: its run, the work that is left, and the CUDA stream that it queues its kernels on."""
+    """Hold a seed that has begun: its run, the work that is left, and the steps that it works with."""
 
     run: SeedRun
     work: Iterator[None]
-    stream_context: AbstractContextManager[object]
+    kept: KeptSteps
+    refills: bool  # did another seed leave the steps? Its memory is held until this one is filled in
 
     def queue(self) -> bool:
         """Work until the device is busy; return False once nothing is left to do."""
-        with self.stream_context:
+        with self.kept.stream_context:
             return next(self.work, self) is not self
 
 
@@ -48,7 +50,7 @@ class ConcurrentSeeds:
     ) -> None:
         self.stop, self.failed_alone = stop, failed_alone
         self.waiting, self.in_flight = list(runs), list[SeedInFlight]()
-        self.device, self.on_gpu = device, device == "cuda"
+        self.device, self.on_gpu = device, is_cuda(device)
         self.limit = self.most = most or (MOST if self.on_gpu else 1)
         self.largest = 0  # bytes that one seed took
         self.failures: list[Exception] = []
@@ -60,12 +62,13 @@ class ConcurrentSeeds:
         """Run all seeds; yield each one when it is done. Raise the first failure, or Interrupted if asked to stop."""
         while self.in_flight or self.may_start():
             if self.may_start() and self.has_capacity():
-                run = self.waiting.pop(0)
-                self.in_flight.append(SeedInFlight(run, run.work(), cuda_stream(self.device)))
+                self.begin(self.next_of_a_new_kind(), KeptSteps(self.device))
             for flight in list(self.in_flight):
                 flight.run.seeds_in_process = len(self.in_flight)
                 if self.advance(flight):
                     yield flight.run
+                    if self.may_start() and (run := self.next_of_its_kind(flight.run)) is not None:
+                        self.begin(run, flight.kept)
         if self.failures:
             raise self.failures[0]
         if self.waiting:
@@ -75,11 +78,37 @@ class ConcurrentSeeds:
         """Return whether seeds are waiting, and nothing has failed or asked to stop."""
         return bool(self.waiting) and not self.failures and not self.stop()
 
+    def begin(self, run: SeedRun, kept: KeptSteps) -> None:
+        """Let a run that is waiting begin, with steps that are there or to be made."""
+        self.waiting.remove(run)
+        run.kept = kept
+        self.in_flight.append(SeedInFlight(run, run.work(), kept, refills=kept.steps is not None))
+
+    def next_of_a_new_kind(self) -> SeedRun:
+        """Return the first run of whose kind none is at work, or the first of all: steps serve all seeds of a kind."""
+        taken = {flight.run.steps_key for flight in self.in_flight} - {None}
+        return next((run for run in self.waiting if run.steps_key not in taken), self.waiting[0])
+
+    def next_of_its_kind(self, run: SeedRun) -> SeedRun | None:
+        """Return the first run that can go on with the steps of one that is done; None where there is none."""
+        if run.steps_key is None or len(self.in_flight) >= self.most:
+            return None
+        return next((other for other in self.waiting if other.steps_key == run.steps_key), None)
+
     def has_capacity(self) -> bool:
         """Return whether one more seed may run at once: by number and, on a GPU, by free memory."""
         if not self.in_flight or not self.on_gpu:
             return len(self.in_flight) < self.most
-        return len(self.in_flight) < self.most and torch.cuda.mem_get_info()[0] >= SPARE * self.largest
+        return len(self.in_flight) < self.most and self.has_memory()
+
+    def has_memory(self) -> bool:
+        """Return whether the GPU has memory for one more seed, if need be once that of ended ones is given back."""
+        if torch.cuda.mem_get_info()[0] >= SPARE * self.largest:
+            return True
+        if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() < SPARE * self.largest:
+            return False  # giving back waits for all that is queued
+        torch.cuda.empty_cache()
+        return torch.cuda.mem_get_info()[0] >= SPARE * self.largest
 
     def advance(self, flight: SeedInFlight) -> bool:
         """Let a seed queue its next block; return whether it is done. Keep count of its memory and of its failure."""
@@ -89,9 +118,10 @@ class ConcurrentSeeds:
                 self.largest = max(self.largest, torch.cuda.memory_reserved() - before) if self.on_gpu else 0
                 return False
         except Exception as error:
-            if isinstance(error, torch.OutOfMemoryError) and len(self.in_flight) > 1:
-                self.most = len(self.in_flight) - 1
-                self.waiting.insert(0, flight.run)  # continues from its last checkpoint once another seed is done
+            fits_otherwise = len(self.in_flight) > 1 or flight.refills  # fewer at once, or without the seed before it
+            if isinstance(error, torch.OutOfMemoryError) and fits_otherwise:
+                self.most = max(1, len(self.in_flight) - 1)
+                self.waiting.insert(0, flight.run)  # continues from its last checkpoint
             elif self.failed_alone is not None and is_isolated(error):
                 self.failed_alone(flight.run, error)
                 self.most = self.limit  # it may have been the one that did not fit
@@ -99,10 +129,15 @@ class ConcurrentSeeds:
                 self.failures.append(error)
                 self.culprit = self.culprit or flight.run
         else:
-            self.in_flight.remove(flight)
+            self.end(flight)
             return True
-        self.in_flight.remove(flight)
+        self.end(flight)
         return False
+
+    def end(self, flight: SeedInFlight) -> None:
+        """Take a seed that is over out of the count, and its steps from it."""
+        self.in_flight.remove(flight)
+        flight.run.kept = None
 
 
 def is_isolated(error: Exception) -> bool:

@@ -49,6 +49,7 @@ def _copied(tensor: Tensor, device: torch.device) -> Tensor:
     """Return the copy of a tensor on the device, which all seeds of the process share."""
     if tensor not in _COPIES:
         _COPIES[tensor] = tensor.to(device)
-        torch.cuda.current_stream().synchronize()  # other seeds read it on other CUDA streams
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()  # other seeds read it on other CUDA streams
     copied: Tensor = _COPIES[tensor]
     return copied

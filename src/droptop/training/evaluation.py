@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from droptop.errors import BadRequest
 from droptop.groups import Groups
@@ -13,7 +14,7 @@ from droptop.learner import UNLEARNED, Learner
 from droptop.results.metrics import Evaluation, Tally
 from droptop.types import Source, check_source, groups_of, read
 
-CHUNK = {"cpu": 250, "cuda": 1000}  # samples per forward pass, if they are small
+CHUNK = {"cpu": 250, "cuda": 1000, "mps": 250}  # samples per forward pass, if they are small
 SMALL = 64 * 64  # pixels
 
 
@@ -26,6 +27,8 @@ def chunk(learner: Learner) -> int:
 MAIN = ""  # the column of the groups that every evaluation counts by; others have names
 SHORTCUT = ("follow", "contradict")  # its groups where it is known which samples' shortcut points to their class
 ALL = ("all",)  # its only group elsewhere
+
+_ON_HOST = WeakTensorKeyDictionary()  # copies of labels and groups that lie on a device, with their versions
 
 
 class Predictions(NamedTuple):
@@ -67,25 +70,72 @@ def predict_classes(learner: Learner, x: Tensor) -> Tensor:
 
 
 def predict_test(learner: Learner, test: Source, predict: Callable[[Tensor], Tensor] | None = None) -> Predictions:
-    """Return the predictions for a test set's samples of classes seen so far, on the host.
+    """Return the predictions for a test set's samples of classes seen so far, on the host."""
+    return predict_tests(learner, {"": test}, predict)[""]
 
-    On a GPU all passes have the same size, as the CUDA graph behind `predict` needs: the last one is filled up.
+
+def predict_tests(
+    learner: Learner, tests: Mapping[str, Source], predict: Callable[[Tensor], Tensor] | None = None
+) -> dict[str, Predictions]:
+    """Return the predictions for the samples of classes seen so far of every test set, on the host.
+
+    On a GPU all passes have the same size, as the CUDA graph behind `predict` needs: test sets share them, and the last
+    one is filled up. Nothing is read from the device but what it predicts.
     """
-    device, size = learner.device, chunk(learner)
+    device, size, seen = learner.device, chunk(learner), learner.seen.cpu()
     fills = device.type == "cuda" and learner.independent
-    rows = learner.seen[test.y.to(device)].nonzero()[:, 0].to(test.y.device)
-    predicted, follows = [torch.zeros(0, dtype=torch.int64, device=device)], list[Tensor]()
-    for part in rows.split(size) if len(rows) else ():
-        samples = read(test, part)
-        learner.check_images(samples.x)  # where it is: on a GPU nobody looks at its values
-        x = samples.x.to(device)
-        if fills and len(part) < size:
-            x = torch.cat([x, x[-1:].expand(size - len(part), *x.shape[1:])])
-        predicted.append((predict_classes(learner, x) if predict is None else predict(x))[: len(part)])
-        follows += [] if samples.follows is None else [samples.follows.cpu()]
-    main = Groups(SHORTCUT, (~torch.cat(follows)).long()) if follows else Groups(ALL, torch.zeros_like(rows).cpu())
-    groups = {name: of.at(of.codes[rows].cpu()) for name, of in groups_of(test).items()}
-    return Predictions(test.y[rows].cpu(), torch.cat(predicted).cpu(), {MAIN: main} | groups)
+    rows = {name: seen[on_host(test.y)].nonzero()[:, 0] for name, test in tests.items()}
+    places = {name: rows[name].to(test.y.device) for name, test in tests.items()}  # before the device has much to do
+    counts = {name: len(of_test) for name, of_test in rows.items()}
+    predicted, follows = [torch.zeros(0, dtype=torch.int64, device=device)], {name: list[Tensor]() for name in tests}
+    for parts in passes(counts, size, fills):
+        samples = [read(tests[name], places[name][part]) for name, part in parts]
+        for (name, _), some in zip(parts, samples):
+            learner.check_images(some.x)  # where it is: on a GPU nobody looks at its values
+            follows[name] += [] if some.follows is None else [some.follows]
+        x = torch.cat([some.x.to(device) for some in samples])
+        count = len(x)
+        if fills and count < size:
+            x = torch.cat([x, x[-1:].expand(size - count, *x.shape[1:])])
+        predicted.append((predict_classes(learner, x) if predict is None else predict(x))[:count])
+    answers = torch.cat(predicted).cpu().split(list(counts.values()))
+    return {
+        name: Predictions(on_host(test.y)[rows[name]], answer, groups_at(test, rows[name], follows[name]))
+        for (name, test), answer in zip(tests.items(), answers)
+    }
+
+
+def passes(counts: Mapping[str, int], size: int, shared: bool) -> list[list[tuple[str, slice]]]:
+    """Return which samples of which test set go through the net together, at most `size`; of several if `shared`."""
+    made, room = list[list[tuple[str, slice]]](), 0
+    for name, count in counts.items():
+        start = 0
+        while start < count:
+            if room == 0 or not (shared or start):
+                made.append([])
+                room = size
+            stop = min(count, start + room)
+            made[-1].append((name, slice(start, stop)))
+            room, start = room - (stop - start), stop
+    return made
+
+
+def groups_at(test: Source, rows: Tensor, follows: list[Tensor]) -> dict[str, Groups]:
+    """Return the groups of some rows of a test set by column, on the host, first `MAIN`."""
+    by_shortcut = Groups(SHORTCUT, (~torch.cat(follows)).long().cpu()) if follows else None
+    main = Groups(ALL, torch.zeros_like(rows)) if by_shortcut is None else by_shortcut
+    return {MAIN: main} | {name: of.at(on_host(of.codes)[rows]) for name, of in groups_of(test).items()}
+
+
+def on_host(tensor: Tensor) -> Tensor:
+    """Return a tensor on the host, copied once as long as nobody writes to it."""
+    if tensor.device.type == "cpu" or tensor.is_inference():
+        return tensor.cpu()
+    version, copied = _ON_HOST.get(tensor, (-1, tensor))
+    if version != tensor._version:
+        copied = tensor.cpu()
+        _ON_HOST[tensor] = tensor._version, copied
+    return copied
 
 
 def count_correct(predictions: Predictions, classes: int) -> dict[str, Evaluation]:

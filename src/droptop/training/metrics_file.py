@@ -6,13 +6,15 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from droptop.system.plain_files import open_to_read, open_to_write
+
 
 class MetricsFile:
     """Append lines to a metrics.jsonl."""
 
     def __init__(self, path: Path, length: int = 0) -> None:
         """Open the file, cut back to `length` bytes."""
-        self.file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
+        self.file: BinaryIO = open_to_write(path, "r+b" if path.exists() else "w+b")
         self.hash = hashlib.sha256(self.file.read(length))
         self.file.truncate(length)
         self.file.seek(length)
@@ -38,5 +40,5 @@ def matches(path: Path, mark: dict[str, Any]) -> bool:
     """Return whether a file begins with the bytes of a mark."""
     if not path.exists():
         return False
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         return hashlib.sha256(file.read(mark["bytes"])).hexdigest() == mark["sha256"]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from droptop.errors import BadCheckpoint, BadRequest
+from droptop.nets import library_of
 from droptop.results.seed_result import seed_result
 from droptop.runs.build import build_stream
 from droptop.runs.environment import environment
@@ -75,6 +76,7 @@ def totals(evaluation: dict[str, Any]) -> tuple[int, int]:
 
 def same_place(place: SeedPlace) -> bool:
     """Return whether the run was made on this machine's kind of CPU, with these versions: then all is equal."""
-    now = environment("cpu", place.config.options.threads)
+    library = library_of(place.config.net.net)
+    now = environment("cpu", place.config.options.threads, () if library is None else (library,))
     names = ("machine", "device", "device_name", "versions")
     return any(all(noted.get(name) == now[name] for name in names) for noted in environments(place.run)[:1])

@@ -5,6 +5,7 @@ the process queue theirs while the device works (`concurrent_seeds.py`).
 """
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +22,9 @@ from droptop.system.locks import folder_lock
 from droptop.system.short_names import short_name
 from droptop.training.attention_recorder import AttentionRecorder
 from droptop.training.device_stream import on_device
-from droptop.training.evaluation import confusion, evaluation_lines, predict_test
-from droptop.training.graphs import GraphedSteps, Uncapturable, cuda_stream
+from droptop.training.evaluation import confusion, evaluation_lines, predict_tests
+from droptop.training.graphs import Uncapturable
+from droptop.training.kept_steps import KeptSteps, steps_key
 from droptop.training.metrics_file import MetricsFile
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.record_files import write_moment
@@ -32,7 +34,6 @@ from droptop.training.stepping import StepRecord, Steps
 from droptop.training.tracking import Logbook
 from droptop.types import Position
 
-GPU_BLOCK = 60  # steps queued on a GPU before their results are read; on a CPU nothing is queued
 MOST_CONFUSED = 200  # classes up to which confusion is recorded, which grows with their square
 
 
@@ -48,9 +49,9 @@ class StepBlock(NamedTuple):
     stop: int
 
     @property
-    def batches(self) -> range:
-        """Return the numbers of the batches within their task."""
-        return range(self.start, self.stop)
+    def positions(self) -> list[Position]:
+        """Return the positions of the batches."""
+        return [Position(self.task, batch) for batch in range(self.start, self.stop)]
 
 
 def blocks(stream: Stream, position: Position, size: int, eval_every: int | None) -> Iterator[StepBlock]:
@@ -93,10 +94,17 @@ class SeedRun:
         self.name = name or f"{short_name(config.options.debias)} seed {seed}"
         self.checkpoints = SeedCheckpoints(config, run, seed, warn)
         self.seeds_in_process = 1  # this one included
+        self.kept: KeptSteps | None = None  # what it trains in, where it is not to make one for itself
+
+    @cached_property
+    def steps_key(self) -> str | None:
+        """Return by what runs are alike that can train by the same steps, one after the other."""
+        return steps_key(self.config)
 
     def __call__(self) -> None:
         """Do the whole work at once."""
-        with cuda_stream(self.config.options.device):
+        self.kept = self.kept or KeptSteps(self.config.options.device)
+        with self.kept.stream_context:
             for _ in self.work():
                 pass
 
@@ -134,15 +142,14 @@ class SeedRun:
     def prepare_steps(self, stream: Stream, eagerly: bool = False) -> tuple[Position, int, Steps]:
         """Return the next batch, the bytes of metrics before it, and the steps of a learner that is restored to there.
 
-        On a GPU the steps are CUDA graphs, unless the options or `eagerly` say otherwise or a capture is impossible.
+        Without graphs if `eagerly`, or where a capture is impossible.
         """
         learner = build_learner(self.config, stream, self.seed)
+        kept = self.kept or KeptSteps(self.config.options.device)
         position, metrics_bytes = self.checkpoints.restore(learner)
-        moved, on_gpu = on_device(stream, learner.device), learner.device.type == "cuda"
-        if not on_gpu or eagerly or not self.config.options.graphs:
-            return position, metrics_bytes, Steps(learner, moved, position, GPU_BLOCK if on_gpu else 1)
         try:
-            return position, metrics_bytes, GraphedSteps(learner, moved, position, GPU_BLOCK)
+            steps = kept.take(self.config, learner, on_device(stream, learner.device), position, eagerly)
+            return position, metrics_bytes, steps
         except Uncapturable as reason:
             self.warn(f"{self.config.options.method} runs eagerly: it cannot be captured ({reason})")
         del learner  # the failed capture has changed it, and the next one needs its memory
@@ -157,17 +164,16 @@ class SeedRun:
         kappa, recorder = adaptive_kappa(learner), self.attention_recorder(stream)
 
         for block in blocks(stream, position, len(steps.log.rows), self.config.options.eval_every):
-            for batch in block.batches:
-                steps.advance(Position(block.task, batch))
+            steps.queue(block.positions)
             yield
 
             # A line of metrics per step; the last one of a block has the evaluation, if one is due.
             task_ends = block.stop == stream.steps(block.task)
-            for batch, record in zip(block.batches, steps.read()):
+            for here, record in zip(block.positions, steps.read()):
                 step += 1
-                self.check_finite(record, step, Position(block.task, batch))
+                self.check_finite(record, step, here)
                 line = self.metrics_line(step, block.task, record, kappa)
-                if batch + 1 == block.stop:
+                if here.batch + 1 == block.stop:
                     line |= self.evaluate_block(steps, step, block.task, task_ends)
                 self.metrics.append(line)
                 self.log.line(line)
@@ -218,7 +224,7 @@ class SeedRun:
         every, classes = self.config.options.eval_every, len(stream.spec.classes)
         line: dict[str, Any] = {}
         if task_ends or (every and step % every == 0):
-            predictions = {name: predict_test(learner, test, steps.predict) for name, test in stream.tests.items()}
+            predictions = predict_tests(learner, stream.tests, steps.predict)
             line |= evaluation_lines(predictions, classes)
         if task_ends:
             line |= {"task_end": True, **learner.report()}

@@ -1,9 +1,10 @@
 """Drive one learner over its stream, without waiting for the device at every step.
 
 Each step writes its loss, its intensities and its dropped cells into a log on the device; the host reads the log a
-block of steps at a time.
+block of steps at a time. The same steps take another seed of the same kind by `refill`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from droptop.learner import Learner
 from droptop.streams import Stream
+from droptop.system.devices import widest
 from droptop.training.evaluation import predict_classes
 from droptop.training.shortcut_share import shortcut_share
 from droptop.types import Batch, Position
@@ -32,13 +34,13 @@ class Log:
         droptop = learner.debias.droptop
         self.kappa = droptop.intensity.kappa if droptop is not None and droptop.adapts else None
         width = 4 + (0 if self.kappa is None else len(self.kappa))
-        self.rows = torch.zeros(rows, width, dtype=torch.float64, device=learner.device)
+        self.rows = torch.zeros(rows, width, dtype=widest(learner.device), device=learner.device)
         self.next = torch.zeros(1, dtype=torch.int64, device=learner.device)
 
     def write(self, loss: Tensor, finite: Tensor, dropped: Tensor | None) -> None:
         """Write the next row."""
         shares = loss.new_full((2,), torch.nan) if dropped is None else dropped
-        parts = [loss[None].double(), finite[None].double(), shares.double()]
+        parts = [part.to(self.rows.dtype) for part in (loss[None], finite[None], shares)]
         self.rows.index_copy_(0, self.next, torch.cat(parts if self.kappa is None else [*parts, self.kappa])[None])
         self.next += 1
 
@@ -61,8 +63,8 @@ class Steps:
     """Run a learner's steps eagerly, one kernel after the other."""
 
     def __init__(self, learner: Learner, stream: Stream, start: Position, block: int) -> None:
-        self.learner, self.stream, self.log, self.queued = learner, stream, Log(learner, block), 0
-        self.batches = stream.batches(start)
+        self.learner, self.log = learner, Log(learner, block)
+        self.follow(stream, start)
         # Our own kernels are slow to launch from Python; but deterministic bits must be the same as with graphs.
         self.use_own_kernels(torch.are_deterministic_algorithms_enabled())
         # Augmentation moves the images but not the ground truth about their shortcut.
@@ -72,6 +74,31 @@ class Steps:
         """Switch droptop's own kernels on or off in every model of the learner."""
         for model in self.learner.every_model:
             model.use_own_kernels(wanted)
+
+    def follow(self, stream: Stream, start: Position) -> None:
+        """Go on with the batches of a stream from a position on, and with an empty log."""
+        self.stream, self.batches, self.queued = stream, stream.batches(start), 0
+        self.log.next.zero_()
+
+    def fits(self, learner: Learner, stream: Stream) -> bool:
+        """Return whether another learner, of the same configuration but for its seed, could be filled in here."""
+        ours, theirs = self.learner, learner
+        same_frozen = ours.frozen is theirs.frozen or (
+            ours.frozen is not None and theirs.frozen is not None and torch.equal(ours.frozen, theirs.frozen)
+        )
+        return type(ours) is type(theirs) and ours.spec == theirs.spec and same_frozen
+
+    def refill(self, learner: Learner, stream: Stream, start: Position) -> None:
+        """Go on as another learner that fits, from a position in its stream: its state is copied into our tensors."""
+        self.learner.load_state_dict(learner.state_dict())
+        self.learner.finite.fill_(True)
+        self.learner.seed = learner.seed
+        self.follow(stream, start)
+
+    def queue(self, positions: Sequence[Position]) -> None:
+        """Queue the steps of a block, which are those of the batches at these positions, in this order."""
+        for position in positions:
+            self.advance(position)
 
     def advance(self, position: Position) -> None:
         """Queue the next step, which is that of the batch at `position`, and the probe where one is due."""
@@ -113,7 +140,8 @@ class Steps:
             return batch
 
         def moved(part: Tensor) -> Tensor:
-            return part.pin_memory().to(self.learner.device, non_blocking=True)
+            pinned = part.pin_memory() if self.learner.device.type == "cuda" else part
+            return pinned.to(self.learner.device, non_blocking=pinned is not part)
 
         shortcut = None if batch.shortcut is None else moved(batch.shortcut)
         return Batch(moved(batch.x), moved(batch.y), batch.task, shortcut)

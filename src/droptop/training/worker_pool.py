@@ -1,5 +1,5 @@
 """The parent's side of training seeds in processes: on a CPU a process per core, each with its own threads, that takes
-one job at a time; on a GPU one process that trains several seeds at once.
+one job at a time; on a GPU one process that trains several seeds at once, and on several GPUs one on each.
 
 The other side is `workers.py`.
 """
@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -16,7 +16,8 @@ from threading import Event
 from typing import Any
 
 from droptop.data.image_cache import sharing_reads
-from droptop.system.processes import without_main
+from droptop.system import devices
+from droptop.system.processes import cores, without_main
 from droptop.system.signals import deaf, interruptible
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure, computing_on, serve, work
@@ -33,6 +34,7 @@ class Worker:
     jobs: Sequence[Job] | None = None
     steps: dict[int, int] = field(default_factory=dict)  # how far each job is, by its number
     failed_alone: set[int] = field(default_factory=set)  # numbers of jobs that failed while the others went on
+    device: str = "cpu"
 
 
 @dataclass
@@ -48,15 +50,15 @@ class WorkerPool:
     threads: int = 1  # per worker
     patient: bool = False  # whether a job that fails leaves the others of its worker running
 
-    def run(self, threads: int, cores: int) -> None:
-        """Run every job, on as many processes as the cores have room for; all have ended when this returns."""
+    def run(self, threads: int, worker_devices: Sequence[str]) -> None:
+        """Run every job, in a worker per device that is named; all have ended when this returns."""
         before = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = str(threads)  # read by a worker when it loads torch
         try:
             with interruptible():
                 try:
-                    for _ in range(min(len(self.waiting), max(1, cores // threads))):
-                        self.hire(threads)
+                    for device in worker_devices[: len(self.waiting)]:
+                        self.hire(threads, device)
                     self.loop()
                 finally:
                     self.end()
@@ -66,8 +68,8 @@ class WorkerPool:
             else:
                 os.environ["OMP_NUM_THREADS"] = before
 
-    def hire(self, threads: int) -> None:
-        """Start a worker and give it jobs."""
+    def hire(self, threads: int, device: str) -> None:
+        """Start a worker for a device, and give it jobs."""
         self.threads = threads
         context = get_context("spawn")
         ours, theirs = context.Pipe()
@@ -75,14 +77,14 @@ class WorkerPool:
         with deaf(), without_main():  # until the worker has its own signal handlers
             process.start()
         theirs.close()
-        self.workers.append(Worker(process, ours))
+        self.workers.append(Worker(process, ours, device=device))
         self.assign(self.workers[-1])
 
     def assign(self, worker: Worker) -> None:
         """Give a worker the next jobs, or tell it to end where there are none."""
         worker.jobs, worker.failed_alone, worker.steps = self.waiting.pop(0) if self.waiting else None, set(), {}
         with suppress(BrokenPipeError, ConnectionResetError):  # it died, which `hear` will notice
-            worker.pipe.send(None if worker.jobs is None else (worker.jobs, self.patient))
+            worker.pipe.send(None if worker.jobs is None else (on(worker.device, worker.jobs), self.patient))
 
     def loop(self) -> None:
         """Hear the workers until every job is done; raise once one has failed."""
@@ -189,20 +191,34 @@ def run_here(jobs: Sequence[Job], observer: Observer, threads: int) -> None:
         serve(PipeHere(observer, by_switches(jobs)), Event())
 
 
-def run_jobs(
-    jobs: Sequence[Job],
-    observer: Observer,
-    threads: int,
-    cores: Callable[[], int] = lambda: len(os.sched_getaffinity(0)),
-) -> None:
+def run_jobs(jobs: Sequence[Job], observer: Observer, threads: int, cores: Callable[[], int] = cores) -> None:
     """Run every job; raise what stopped them, after all workers have saved and ended."""
     observer.begin(len(jobs))
     if any(job.config.options.has_objects for job in jobs):
         run_here(jobs, observer, threads)
-    elif jobs[0].config.options.device == "cuda":  # seeds share a GPU best within one process
-        WorkerPool(observer, by_switches(jobs)).run(threads, 1)
-    else:  # every process takes one job at a time
-        WorkerPool(observer, [[job] for job in jobs]).run(threads, cores())
+        return
+    device = jobs[0].config.options.device
+    if device == "cpu":  # every process takes one job at a time
+        WorkerPool(observer, [[job] for job in jobs]).run(threads, [device] * max(1, cores() // threads))
+    else:  # seeds share a GPU best within one process
+        gpus = devices.each(device)
+        WorkerPool(observer, dealt(by_switches(jobs), len(gpus))).run(threads, gpus)
+
+
+def on(device: str, jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs of a worker, each on the worker's device."""
+    return [replace(job, config=job.config.on(device)) for job in jobs]
+
+
+def dealt(packs: Iterable[Sequence[Job]], workers: int) -> list[Sequence[Job]]:
+    """Deal each pack to so many workers, there and back, so that arms or configurations in turn go to all of them."""
+    order = [*range(workers), *reversed(range(workers))]
+    hands = [
+        [job for place, job in enumerate(pack) if order[place % len(order)] == worker]
+        for pack in packs
+        for worker in range(workers)
+    ]
+    return [hand for hand in hands if hand]
 
 
 def by_switches(jobs: Iterable[Job]) -> list[Sequence[Job]]:

@@ -23,6 +23,7 @@ from droptop.errors import DiedAtOnce, DroptopError, WorkerDied, no_memory
 from droptop.escapes import visible
 from droptop.nets import Precision, allow_tf32
 from droptop.runs.folder import seed_folder
+from droptop.system.devices import bind, is_cuda, lacks_operation, staying
 from droptop.training.concurrent_seeds import ConcurrentSeeds
 from droptop.training.observer import Job, SeedProgress
 from droptop.training.seed_run import Interrupted, SeedRun, seed_run
@@ -58,13 +59,17 @@ class Pipe(Protocol):
 
 @contextmanager
 def computing_on(threads: int) -> Iterator[None]:
-    """Let torch compute on so many threads in this process, as a worker does; results depend on their number."""
+    """Let torch compute on so many threads in this process, as a worker does; results depend on their number.
+
+    What is changed here for a worker's sake is as it was before when this ends: threads and the default GPU.
+    """
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        yield
+        with staying():
+            yield
     finally:
         torch.set_num_threads(before)
 
@@ -130,7 +135,7 @@ class Failure:
             return cls(type(error), str(error), trace)
         if isinstance(error, OSError):
             return cls(WorkerDied, lines(f"{error.filename or job.run}: {error.strerror or error}"), trace)
-        if text := no_memory(error):
+        if text := no_memory(error) or lacks_operation(error):
             return cls(WorkerDied, lines(f"{job.name}: {text}"), trace)
         own = {name.partition(":")[0] for names in job.config.options.user_files().values() for name in names}
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
@@ -166,11 +171,12 @@ class Reporter:
 
 
 def prepare(device: str, deterministic: bool, precision: Precision) -> None:
-    """Set torch's switches for a device, which hold for the whole process."""
+    """Make a GPU the process's own, and set torch's switches for it, which hold for the whole process."""
     import torch
 
+    bind(device)
     allow_tf32(device, precision)
-    if device == "cuda":
+    if is_cuda(device):
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
         torch.backends.cudnn.benchmark = not deterministic
         torch.backends.cudnn.deterministic = deterministic

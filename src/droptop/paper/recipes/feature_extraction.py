@@ -13,6 +13,7 @@ from droptop.runs.build import build_stream
 from droptop.runs.config import Config
 from droptop.runs.loading import SeedPlace, restore
 from droptop.streams import Stream
+from droptop.system.devices import first_of
 from droptop.training.evaluation import chunk
 from droptop.types import Source
 
@@ -22,7 +23,7 @@ WITH, WITHOUT = "biased", "removed"  # test sets that show the same images with 
 def load_seed_with_stream(config: Config, run: Path, seed: int) -> tuple[Stream, Learner]:
     """Return a seed's stream and its learner as of the last checkpoint; raise BadRequest if it has none."""
     allow_tf32(config.options.device, config.options.precision)
-    return build_stream(config, seed), restore(SeedPlace(config, run, seed), config.options.device).learner
+    return build_stream(config, seed), restore(SeedPlace(config, run, seed), first_of(config.options.device)).learner
 
 
 def features(learner: Learner, source: Source, rows: torch.Tensor) -> Numbers:

@@ -24,6 +24,7 @@ from droptop.paper.measurements import Measurements
 from droptop.paper.recipe import Recipe
 from droptop.paper.tables import Column, Output, Percent, Table, Value
 from droptop.runs.config import Config
+from droptop.system.devices import first_of, is_cuda
 
 ARMS: dict[str, dict[str, Any]] = {
     "ER": {"debias": "none"},
@@ -88,9 +89,10 @@ def cost(config: Config, steps: int) -> dict[str, float]:
     from droptop.bench.step_times import race
     from droptop.training.workers import prepare
 
+    config = config.on(first_of(config.options.device))
     torch.set_num_threads(config.options.threads)
     prepare(config.options.device, deterministic=False, precision=config.options.precision)
-    engine: Engine = "graphs" if config.options.device == "cuda" and config.options.graphs else "eager"
+    engine: Engine = "graphs" if is_cuda(config.options.device) and config.options.graphs else "eager"
     measured = [(row, peak_mib()) for row in race(config, engine, [1, 1], steps)]
     row, peak = measured[-1]  # the second time, when everything is loaded and compiled
     return {"ms": row["ms"], "mib": peak if row["memory_mib"] is None else row["memory_mib"]}
@@ -164,7 +166,7 @@ def table(results: CellResults, data: str) -> Table:
         Column("difference"),
     ]
     options = results.scope.config({"data": data, "method": "er", "debias": "none"}).options
-    memory = "the GPU's" if options.device == "cuda" else "the most that the process takes, libraries and data included"
+    memory = "the GPU's" if is_cuda(options.device) else "the most that the process takes, libraries and data included"
     notes = [
         f"Mean ± standard error over rounds, on {options.device}; memory is {memory}. {MEANING}",
         *([QUOTED, *stand_in_notes([data])] if quotes else [unquoted_note(used, of_paper)]),

@@ -15,7 +15,7 @@ from droptop.results.diagnosis import diagnose
 from droptop.results.statistics import CURVES, FEWEST, verdict
 from droptop.runs.compared import compared
 from droptop.runs.folder import fewest_steps
-from droptop.sweeps.tuning.findings import in_words
+from droptop.sweeps.tuning.tune_json import in_words
 from droptop.system.short_names import short_name
 
 MOST_ACROSS = 4  # panels side by side
@@ -96,6 +96,7 @@ def describe_comparison(page: Page, arms: list[Arm], done: list[int], costs: dic
         if len(done) > 1
         else "; one seed has no interval."
     )
+    note += tables.said_of_cuts(effect for of_arm in averages.values() for effect in of_arm.values())
     edges = [edge for row in rows for edge in row[2:5] if edge is not None]
     drawn = (
         [
@@ -146,7 +147,10 @@ def all_figures(comparison: dict[str, Any], ranking: list[str]) -> Table:
             for arm in ranking
             for effect in [comparison["effects"][arm][test][figure]]
         ],
-        FIGURES_NOTE,
+        FIGURES_NOTE
+        + tables.said_of_cuts(
+            effect for tests in comparison["effects"].values() for of in tests.values() for effect in of.values()
+        ),
     )
 
 

@@ -22,7 +22,7 @@ from droptop.report.page.study import page_of_study
 from droptop.report.page.tuning import page_of_tuning
 from droptop.runs.folder import read_request
 from droptop.runs.noted import environments, recorded_flags
-from droptop.sweeps.tuning.findings import is_tuning
+from droptop.sweeps.tuning.tune_json import is_tuning
 from droptop.system.cache_folder import cache_folder
 from droptop.system.files import write_atomic
 from droptop.system.toml_files import without_seal

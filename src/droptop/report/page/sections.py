@@ -13,7 +13,7 @@ from droptop.report.page.arms import Arm
 from droptop.report.page.attention import attention_on_shortcut
 from droptop.report.page.content import Chart, Row, Section
 from droptop.report.tables import counted
-from droptop.results.series import WINDOW, kappa_series, shortcut_series
+from droptop.results.series import kappa_series, shortcut_series, window_of
 from droptop.results.statistics import estimate
 
 MOST_ACROSS = 4  # panels side by side
@@ -288,7 +288,7 @@ def dropped_on_shortcut(arms: list[Arm], notes: list[str]) -> Section | None:
         "shortcut",
         "Is it the shortcut that is dropped?",
         f"Share of the cells dropped by {arm.name} in training that lie on the shortcut, against cells chosen at "
-        f"random; mean over {counted(len(seeds), 'seed')} and {WINDOW} steps.",
+        f"random; mean over {counted(len(seeds), 'seed')} and {counted(window_of(seeds), 'step')}.",
         ["series", "step", "percent"],
         rows,
         [Chart("Share of dropped cells on the shortcut over training", chart)],

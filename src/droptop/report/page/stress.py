@@ -6,6 +6,7 @@ from dataclasses import replace
 from droptop.report.page import charts
 from droptop.report.page.content import Chart, Page, Row, Section
 from droptop.report.stress import answer, leaning
+from droptop.report.tables import said_of_cuts
 from droptop.results.statistics import Effect, verdict
 from droptop.results.stress import FIGURE, Stressed
 from droptop.system.short_names import short_name
@@ -38,12 +39,13 @@ def section_of(rows: Sequence[Stressed]) -> Section:
             if arms := list(dict.fromkeys(cell[3] for cell in of_learner if cell[0] == kind)):
                 spec = charts.differences(title, cues, arms, limit, kind=kind, learner=learner)
                 shown.append(Chart(f"{title}, {learner}", spec))
+    effects = [effect for row in rows for effect in (row.cost, row.given_back, row.on_biased)]
     return Section(
         "answer",
         "What a cue costs, and what debiasing gives back",
         f"Points of {FIGURE}, paired by seed; verdicts after Holm's correction for the number of cues (of debiased "
         "arms, times arms). A cue costs what accuracy owes to it: where it is as in training (biased) minus "
-        "where it says nothing (random).",
+        f"where it says nothing (random).{said_of_cuts(effects)}",
         COLUMNS,
         cells,
         shown,

@@ -51,7 +51,9 @@ def page_of_study(
     if not values:
         page.headline = "This study has not come to a result yet."
         return page
-    cues = [] if by else stressed(values)
+    cues = (
+        [] if by else stressed(values, (guess for guess in folder.guesses() if (guess["run"], guess["seed"]) in cells))
+    )
     grouped = by or (*BY, *(["shortcut"] if cues else []))
     names, reference = tuple(dict.fromkeys(("data", *grouped))), reference_of(values, against)
     rows = with_short_names(grouped_rows(values, names, FIGURES, reference=reference), names)

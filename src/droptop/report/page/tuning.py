@@ -11,8 +11,9 @@ from droptop.report.page.content import Chart, Page, Row, Section, Table
 from droptop.report.tuning import COLUMNS, answer, progress, rows
 from droptop.results.statistics import estimate
 from droptop.runs.folder import TUNE
-from droptop.sweeps.tuning.findings import FIGURE, in_words, read_findings, short
+from droptop.sweeps.tuning.tune_json import FIGURE, in_words, lines_of, read_found, short
 from droptop.system.short_names import short_name
+from droptop.system.toml_files import without_seal
 
 STATES = {"done": "to the end", "pruned": "ended early", "failed": "failed", "running": "not finished"}
 ACROSS = 3
@@ -20,10 +21,12 @@ ACROSS = 3
 
 def page_of_tuning(folder: Path, again: str, environment: dict[str, Any]) -> Page:
     """Return the page of a tuning, with what is found so far."""
-    found = read_findings(folder)
+    found = read_found(folder)
     on = f"{short_name(found['method'])} on {short_name(found['data'])}"
     headline, *findings = answer(found)
-    page = Page("tuning", on, headline, findings, again, (folder / TUNE).read_text("utf-8"), environment)
+    text = without_seal((folder / TUNE).read_text("utf-8", errors="replace"))
+    page = Page("tuning", on, headline, findings, again, text, environment)
+    page.unfit += lines_of(folder)
     if "chosen" in found:
         page.answer = answer_section(found)
         page.tables.append(Table("Confirmed", list(COLUMNS), rows(found), "Fresh seeds are the same for all settings."))

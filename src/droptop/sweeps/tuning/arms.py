@@ -23,12 +23,13 @@ from droptop.runs.plan import Plan
 from droptop.runs.requests import load
 from droptop.runs.trust import admit
 from droptop.sweeps.sweep import Engine
-from droptop.sweeps.tuning.findings import in_words
-from droptop.sweeps.tuning.request import Search, TuneRequest
+from droptop.sweeps.tuning.request import Search, TuneRequest, refuse_edited
 from droptop.sweeps.tuning.space import read_space, usual_space
+from droptop.sweeps.tuning.tune_json import in_words
 from droptop.sweeps.tuning.tuner import check, tune
-from droptop.system.files import write_changed, write_json
-from droptop.system.toml_files import read_tables
+from droptop.system.files import write_changed
+from droptop.system.sealed_json import write_sealed
+from droptop.system.toml_files import read_tables, sealed
 from droptop.training.observer import Observer
 
 ASKED = f"{TUNING}/compare.toml"
@@ -62,7 +63,8 @@ class TunedArms:
     def toml(self) -> str:
         """Return the text of compare.toml."""
         own: dict[str, Any] = {"only": self.only} if self.only is not None else {}
-        return self.plan.toml() + "\n" + tomli_w.dumps({"tune": own | asdict(self.search) | {"over": self.over}})
+        tune = tomli_w.dumps({"tune": own | asdict(self.search) | {"over": self.over}})
+        return sealed(f"{self.plan.toml()}\n{tune}")
 
 
 def tuned_arms(plan: Plan, wanted: Alike) -> TunedArms:
@@ -113,6 +115,7 @@ def load_arms(out: Path, trust: bool = False) -> TunedArms:
 
     With `trust`, files that only the folder names may be executed.
     """
+    refuse_edited(out / ASKED)
     asked = dict(read_tables(out / ASKED).get("tune", {}))
     arms = [arm.options for arm in read_request(out, ASKED).arms]
     admit(out / ASKED, arms, trust, typed("resume", out, "--trust"))
@@ -126,12 +129,13 @@ def load_arms(out: Path, trust: bool = False) -> TunedArms:
 def tune_all(asked: TunedArms, out: Path, engine: Engine, observer: Observer) -> Plan:
     """Tune what is missing of every arm; return the comparison with the options that were found."""
     found: dict[str, dict[str, Any]] = {}
+    later = f"then the best {asked.search.confirm} and the usual options on {asked.search.confirm_seeds} fresh seeds"
     for name, request in asked.requests().items():
-        observer.note(f"tuning {name}: {asked.search.trials} trials on held-out training images")
+        observer.note(f"tuning {name}: {asked.search.trials} trials on held-out training images; {later}")
         found[name] = tune(request, out / TUNING / name, engine, observer)
         observer.note(f"tuned {name}: {in_words(found[name]['chosen']['settings'])}")
     chosen = {name: found[asked.only or name]["chosen"]["settings"] for name in asked.plan.arms}
-    write_json(out / TUNED, statement(asked, found, chosen))
+    write_sealed(out / TUNED, statement(asked, found, chosen))
     arms: dict[str, Config] = {name: override(arm, chosen[name]) for name, arm in asked.plan.arms.items()}
     return replace(asked.plan, arms=arms)
 

@@ -10,14 +10,23 @@ from droptop.runs.config import Config
 from droptop.runs.folder import is_done, whole_result
 from droptop.sweeps.study_folder import StudyFolder
 from droptop.sweeps.sweep import Engine, Pack, Sweep
-from droptop.sweeps.tuning import findings
-from droptop.sweeps.tuning.findings import FIGURE, FOUND, USUAL, Confirmed, best_trials, choose
 from droptop.sweeps.tuning.request import TuneRequest
 from droptop.sweeps.tuning.run_folders import prepared_by
 from droptop.sweeps.tuning.space import Space, settings_of
 from droptop.sweeps.tuning.study import Study
-from droptop.sweeps.tuning.trial_run import trial_folder
-from droptop.system.files import write_json
+from droptop.sweeps.tuning.tune_json import (
+    FOUND,
+    USUAL,
+    Confirmed,
+    as_dict,
+    best_trials,
+    choose,
+    figure,
+    read_found,
+    trial_folder,
+)
+from droptop.system.devices import is_cuda
+from droptop.system.sealed_json import write_sealed
 from droptop.training.observer import Job, Observer
 
 
@@ -30,10 +39,11 @@ def confirm(out: Path, request: TuneRequest, study: Study, engine: Engine, obser
         config = prepared(run, request.on_held_out(settings, first_task, seeds))
         jobs += [Job(config, run.resolve(), seed, name=f"{run.name} seed {seed}") for seed in seeds]
     left = [job for job in jobs if not is_done(job.run, job.seed, job.config.configuration())]
-    on_gpu = request.config.options.device == "cuda"
+    on_gpu = is_cuda(request.config.options.device)
     packs: list[Pack] = [left] if on_gpu else [[job] for job in left]
     observer.begin(len(jobs), len(jobs) - len(left))
     if left:
+        observer.note(f"confirming {len(runs)} settings on fresh seeds: {len(left)} of {len(jobs)} runs are to come")
         engine(packs, Sweep(StudyFolder(out, observer.note), [], observer))
     return write_found(out, request, study, confirmed_of(runs, request, trials))
 
@@ -84,16 +94,11 @@ def write_found(
     found["trials"] = [
         trial._asdict() | {"steps": list(trial.steps.values())} for trial in study.trials() if trial.state != "waiting"
     ]
-    found["confirmed"] = [findings.as_dict(each) for each in confirmed or ()]
+    found["confirmed"] = [as_dict(each) for each in confirmed or ()]
     if confirmed:
         share, why = study.importance()
         chosen = choose(confirmed)
         found |= {"importance": share, "no_importance": why}
         found["chosen"] = {"name": chosen.name, "settings": chosen.settings}
-    write_json(out / FOUND, found)
-    return findings.read_findings(out)
-
-
-def figure(result: dict[str, Any]) -> float:
-    """Return what a seed reached: its figure on the first test set, which is held-out images as in training."""
-    return float(next(iter(result["tests"].values()))[FIGURE])
+    write_sealed(out / FOUND, found)
+    return read_found(out)

@@ -17,9 +17,9 @@ from droptop.runs.requests import config_of
 from droptop.runs.trust import admit
 from droptop.streams import Stream
 from droptop.sweeps.tuning.space import Space, read_space, usual_space
-from droptop.system.toml_files import leaves, read_tables
+from droptop.sweeps.tuning.tune_json import is_edited
+from droptop.system.toml_files import leaves, read_tables, sealed
 
-BEST = "best.toml"
 By = Literal["hold-out", "first-task"]
 SEED = 10_000  # of the trials; those after it confirm. Far from the seeds that people run
 HOLD_OUT = 10.0  # percent of each class's training images
@@ -107,8 +107,8 @@ class TuneRequest:
 
     def toml(self) -> str:
         """Return the text of tune.toml."""
-        tune = asdict(self.search) | {"over": self.over}
-        return Plan("run", {"": self.config}).toml() + "\n" + tomli_w.dumps({"tune": tune})
+        tune = tomli_w.dumps({"tune": asdict(self.search) | {"over": self.over}})
+        return sealed(f"{Plan('run', {'': self.config}).toml()}\n{tune}")
 
     def command(self) -> list[str]:
         """Return the command that asks for the same, but for its folder."""
@@ -153,6 +153,12 @@ def names_of(stream: Stream) -> str:
     return ",".join(names if listable else map(str, stream.tasks[0]))
 
 
+def refuse_edited(file: Path) -> None:
+    """Raise BadRequest if a file of what is to be tuned is not as droptop wrote it: its trials would be of another."""
+    if is_edited(file):
+        raise BadRequest(f"{file} has changed since droptop wrote it: put it back, or tune in another folder")
+
+
 def load_request(out: Path, trust: bool = False) -> TuneRequest:
     """Return what a folder was asked to tune; refuse a folder that is none, and files that the user has not named.
 
@@ -160,6 +166,7 @@ def load_request(out: Path, trust: bool = False) -> TuneRequest:
     """
     if not (out / TUNE).is_file():
         raise BadRequest(f"{out} is no folder of {typed('tune')}: it has no {TUNE}")
+    refuse_edited(out / TUNE)
     tables = read_tables(out / TUNE)
     asked = tables.pop("tune", {})
     tables.pop("command", None)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from droptop.errors import BadRequest, require
 from droptop.options import ending_in, flag_of, flatten, name_of
 from droptop.runs.config import Config, override, resolve
-from droptop.sweeps.tuning.findings import text_of
+from droptop.sweeps.tuning.tune_json import text_of
 
 Kind = Literal["log", "lin", "int"]
 KINDS: tuple[Kind, ...] = ("log", "lin", "int")
@@ -127,7 +127,12 @@ def read_values(name: str, text: str, usual: Any) -> Range | Choice:
     words = [word.strip() for word in text.split(",")]
     values = [value_of(word, usual) for word in words]
     fine = len(values) > 1 and all(words) and len({text_of(value) for value in values}) == len(values)
-    require(fine, "over", f"two values of {name} or more, each once", text)
+    require(
+        fine,
+        "over",
+        f"two values of {name} or more, each once, or a range such as log:0.01:1, lin:1:10 or int:16:64",
+        text,
+    )
     return Choice(tuple(values))
 
 

@@ -43,11 +43,6 @@ class TrialRun(SeedRun):
         return line
 
 
-def trial_folder(out: Path, number: int) -> Path:
-    """Return the run folder of a trial."""
-    return out / "runs" / f"trial-{number}"
-
-
 def number_of(run: Path) -> int:
     """Return the number of the trial that a run folder is of."""
     return int(run.name.partition("-")[2])

@@ -27,12 +27,14 @@ from droptop.runs.folder import TUNE, is_done, whole_result
 from droptop.runs.whole_batches import left_out_note
 from droptop.sweeps.study_folder import HELD, HOLDER, StudyFolder
 from droptop.sweeps.sweep import Engine, Pack, Sweep, held
-from droptop.sweeps.tuning.confirming import confirm, figure, write_found
-from droptop.sweeps.tuning.request import BEST, TuneRequest, load_request
+from droptop.sweeps.tuning.confirming import confirm, write_found
+from droptop.sweeps.tuning.request import TuneRequest, load_request
 from droptop.sweeps.tuning.run_folders import prepared_by
 from droptop.sweeps.tuning.space import Choice, Range, number_of_settings, settings_of
 from droptop.sweeps.tuning.study import Study, Trial, optuna
-from droptop.sweeps.tuning.trial_run import TrialRun, number_of, trial_folder, was_pruned, write_pruned
+from droptop.sweeps.tuning.trial_run import TrialRun, number_of, was_pruned, write_pruned
+from droptop.sweeps.tuning.tune_json import BEST, figure, trial_folder
+from droptop.system.devices import each, is_cuda
 from droptop.system.files import write_atomic, write_changed
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure
@@ -47,7 +49,8 @@ class Trials(Sweep):
     def __init__(self, out: Path, request: TuneRequest, study: Study, observer: Observer, at_once: int | None) -> None:
         super().__init__(StudyFolder(out, observer.note), [], observer)
         self.out, self.request, self.study = out, request, study
-        self.on_gpu = request.config.options.device == "cuda"
+        device = request.config.options.device
+        self.on_gpu, self.workers = is_cuda(device), max(1, len(each(device)))
         self.at_once = at_once
         self.first_task = request.first_task()
         self.prepared = prepared_by(observer)
@@ -61,7 +64,8 @@ class Trials(Sweep):
         """Return the next trial, or on a GPU several; nothing while as many are in flight as may be at once."""
         room = ON_A_GPU if self.on_gpu else 1
         if self.at_once is not None:
-            room = min(self.at_once if self.on_gpu else 1, self.at_once - len(self.in_flight))
+            share = -(-self.at_once // self.workers)  # of each GPU
+            room = min(share if self.on_gpu else 1, self.at_once - len(self.in_flight))
         pack: Pack = []
         while len(pack) < room and (job := self.next_trial()) is not None:
             pack.append(job)

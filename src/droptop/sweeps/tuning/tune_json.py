@@ -14,9 +14,12 @@ from droptop.errors import BadRequest, typed
 from droptop.options import name_of
 from droptop.results.statistics import Effect, estimate, paired_effect, within_possible
 from droptop.runs.folder import TUNE
-from droptop.system.json_files import read_json
+from droptop.sweeps.study_folder import StudyFolder
+from droptop.sweeps.tuning.tune_json_shape import check_found
+from droptop.system.sealed_json import has_seal, read_sealed
+from droptop.system.toml_files import seal_holds
 
-FOUND = "tune.json"
+FOUND, BEST = "tune.json", "best.toml"
 FIGURE = "A_avg"
 USUAL = "usual"  # names the options as they are without tuning
 
@@ -67,15 +70,48 @@ def as_dict(each: Confirmed) -> dict[str, Any]:
     return {**each._asdict(), "mean": each.mean, "error": estimate(each.values).error}
 
 
+def figure(result: Mapping[str, Any]) -> float:
+    """Return what a seed reached: its figure on the first test set, which is held-out images as in training."""
+    return float(next(iter(result["tests"].values()))[FIGURE])
+
+
+def trial_folder(out: Path, number: int) -> Path:
+    """Return the run folder of a trial."""
+    return out / "runs" / f"trial-{number}"
+
+
+def edited_lines(out: Path) -> list[str]:
+    """Return a line for what is to be tuned, and for the choice, where these are not as droptop wrote them."""
+    edited = [out / name for name in (TUNE, BEST) if is_edited(out / name)]
+    return [f"{path} has changed since droptop wrote it" for path in edited]
+
+
+def lines_of(out: Path) -> list[str]:
+    """Return what to say of a tuning besides what it found: what of its files is not what was written."""
+    return edited_lines(out) + gone_lines(out) + StudyFolder(out).findings.lines()
+
+
+def gone_lines(out: Path) -> list[str]:
+    """Return a line where a tuning has made its choice, and what it found is gone."""
+    return [f"{out / FOUND} is gone"] if (out / BEST).is_file() and not (out / FOUND).is_file() else []
+
+
+def is_edited(file: Path) -> bool:
+    """Return whether a file of a tuning is not as droptop wrote it; beside a sealed tune.json, it has a seal too."""
+    held = seal_holds(file)
+    return held is False or (held is None and file.is_file() and has_seal(file.parent / FOUND))
+
+
 def is_tuning(folder: Path) -> bool:
     """Return whether a folder is that of `droptop tune`."""
     return (folder / TUNE).is_file()
 
 
-def read_findings(out: Path) -> dict[str, Any]:
+def read_found(out: Path) -> dict[str, Any]:
     """Return what tune.json has; refuse a folder that has none, or a damaged one."""
     try:
-        found: dict[str, Any] = read_json(out / FOUND)
+        found = read_sealed(out / FOUND)
+        check_found(found)
         found["confirmed"] = [
             Confirmed(**{name: each[name] for name in Confirmed._fields}) for each in found["confirmed"]
         ]
