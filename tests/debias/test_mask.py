@@ -47,6 +47,16 @@ def test_drop_mask_against_a_slow_loop(seed, height, width, share, top_share, so
         assert torch.equal(mask[sample], expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32], ids=str)
+def test_counts_may_be_integers_of_any_width(dtype):
+    """The mask reads the cell before each count, and an unsigned 0 has none before it."""
+    attention, noise = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    top, total = torch.tensor([0, 2, 16]), torch.tensor([0, 5, 16])
+    mask = drop_mask(attention, top.to(dtype), total.to(dtype), noise)
+    assert torch.equal(mask, drop_mask(attention, top, total, noise))
+    assert (1 - mask).sum((1, 2)).tolist() == [0, 5, 16]
+
+
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 40), st.integers(0, 4))
 def test_the_highest_are_those_of_the_first_ranks(seed, cells, most, levels):
     """Few levels make many ties; the bound may be any number that no count exceeds."""

@@ -68,6 +68,7 @@ def drop_mask(
     """
     check_mask_parts(attention_BHW, top_B, total_B, noise_BHW)
     attention, noise = attention_BHW.flatten(1), noise_BHW.flatten(1)
+    top_B, total_B = top_B.long(), total_B.long()  # of an unsigned 0, one less is the largest number
     most = attention.shape[1] if most is None else min(most, attention.shape[1])
     is_top = highest(attention, top_B, most)
     dropped = highest(torch.where(is_top, 2.0, noise), total_B, most)
