@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from droptop import learner_checks, learner_state
 from droptop.average import Average
-from droptop.debias import Chosen, Debiaser, Family, Kept, Trace, View, check_last_map
+from droptop.debias import Chosen, Debiaser, Family, Trace, View, check_last_map
 from droptop.errors import BadBatch, BadRequest, Diverged, DroptopError, a_kind, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map, least_rows, untracked
@@ -147,7 +147,8 @@ class Learner:
             )
         self.mean, self.std = (torch.tensor(value, device=device).view(-1, 1, 1) for value in (spec.mean, spec.std))
         # Line 2: the replay memory.
-        self.memory = Buffer(config.memory, self.columns() | self.attention_column(), device)
+        self.for_debias = self.debias_columns()  # an example row of each column that it keeps for debiasers
+        self.memory = Buffer(config.memory, self.columns() | self.for_debias, device)
         self.seen = torch.zeros(len(spec.classes), dtype=torch.bool, device=device)
         self.trace: Trace | None = None  # what was dropped from the stream's rows of the last batch, for reports
         self.finite = torch.ones((), dtype=torch.bool, device=device)  # false from the first loss that is not finite
@@ -203,8 +204,7 @@ class Learner:
         Takes what `check` has accepted. If the loss is not finite, leaves `finite` false and all else as it was.
         """
         stream = self.arrive(x, y)  # line 6: X_n, Y_n
-        if self.keeps_attention:
-            stream["attention"] = x.new_zeros(len(x), *self.memory.rows["attention"].shape[1:], dtype=torch.float32)
+        stream |= {name: row.expand(len(x), *row.shape) for name, row in self.for_debias.items()}  # known after a pass
         guarded = self.guarded()
         before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
@@ -219,9 +219,8 @@ class Learner:
                 tensor.copy_(torch.where(self.finite, tensor, old))
         for average in self.averages.values():
             average.update(self.finite)
-        if self.keeps_attention and self.trace is not None:
-            stream["attention"] = self.trace.attention
-        self.remember(stream | {"logits": logits[0][: len(x)].detach()})  # line 16
+        known = self.debias.kept() | {"logits": logits[0].detach()}
+        self.remember(stream | {name: rows[: len(x)] for name, rows in known.items()})  # line 16
         self.seen |= torch.zeros_like(self.seen).index_fill(0, y, True) & self.finite
         return losses[0].detach()
 
@@ -261,7 +260,7 @@ class Learner:
             if debias is None:
                 return model(images)
 
-            def change(first: Tensor, last: Callable[[], Tensor]) -> Tensor:
+            def change(first: Tensor, last: Callable[..., Tensor]) -> Tensor:
                 return debias.first_map(first, View(last, None, stream), rows["y"], fixed)
 
             return model.changed(images, change, debias.attention_pass)
@@ -269,26 +268,23 @@ class Learner:
         given = self.given(model, first, rows)
         if debias is not None:
             view = View(
-                last=lambda: last_map(model, first, *given, norm=debias.attention_pass or "batch"),
+                last=lambda count=None: self.look_ahead(model, first, given, rows, count),
                 logits=lambda changed: ahead(model, changed, *given),
                 stream=stream,
-                kept=self.kept(model, first, rows, stream),
+                rows=rows,
             )
             changed = debias.first_map(first, view, rows["y"], fixed)  # DropTop: Eq. 4 to 6
         return model.head(model.trunk(first if debias is None else changed, *given))
 
-    def kept(self, model: Backbone, first: Tensor, rows: Rows, stream: int | None) -> Kept | None:
-        """Return the attention that the memory keeps of its rows, beside the last map of the first `stream` rows."""
-        if stream is None or not self.keeps_attention:
-            return None
-
-        def last() -> Tensor:
-            of_stream = first[:stream].detach()
+    def look_ahead(
+        self, model: Backbone, first: Tensor, given: tuple[Any, ...], rows: Rows, count: int | None
+    ) -> Tensor:
+        """Run the attention pass: return the last map of the first `count` rows, or of all; without gradient."""
+        if count is not None:
+            first = first[:count].detach()
             with torch.no_grad():
-                given = self.given(model, of_stream, {name: column[:stream] for name, column in rows.items()})
-            return last_map(model, of_stream, *given, norm=self.debias.attention_pass or "batch")
-
-        return Kept(rows["attention"][stream:], last)
+                given = self.given(model, first, {name: column[:count] for name, column in rows.items()})
+        return last_map(model, first, *given, norm=self.debias.attention_pass or "batch")
 
     def probe(self) -> None:
         """Run AdjustDropIntensity (line 18, Eq. 7-8): record the loss of every class on the memory.
@@ -479,7 +475,7 @@ class Learner:
 
     def check_rows(self, rows: int) -> None:
         """Raise BadBatch if a stream batch has too few rows for a training pass in this net."""
-        passes = [*self.passes(rows), rows] if self.keeps_attention else self.passes(rows)
+        passes = [*self.passes(rows), rows] if self.debias.keeps else self.passes(rows)  # the stream's rows alone
         if min(passes) < self.least_rows:
             raise BadBatch(
                 f"a batch must hold {self.least_rows} images or more: in this net BatchNorm gets one value per image "
@@ -532,21 +528,16 @@ class Learner:
         """Describe what the memory keeps of a sample: an example row by column."""
         return {"x": torch.zeros(self.spec.shape, dtype=self.spec.dtype), "y": torch.zeros((), dtype=torch.int64)}
 
-    @property
-    def keeps_attention(self) -> bool:
-        """Return whether the memory keeps the attention of its samples."""
-        return self.debias.droptop is not None and self.debias.droptop.config.memory_attention == "kept"
-
-    def attention_column(self) -> Rows:
-        """Describe the attention that is kept of a sample, if it is; raise BadRequest where that cannot be."""
-        if not self.keeps_attention:
+    def debias_columns(self) -> Rows:
+        """Describe what the memory keeps of a sample for debiasers; raise BadRequest where that cannot be had."""
+        if not self.debias.keeps:
             return {}
         require(self.memory_batches > 0, "memory_attention", "fresh with a method that replays nothing", "kept")
         if self.model.hooked:
             raise BadRequest("--memory-attention kept takes a net that droptop builds, not a model of one's own")
         with evaluating(self.model):
             first = self.model.stem(torch.zeros(1, *self.spec.shape, device=self.device))
-        return {"attention": torch.zeros(first.shape[-2:])}
+        return {name: row.to(self.device) for name, row in self.debias.columns(first).items()}
 
     def make_optimizer(self, weights: list[nn.Parameter]) -> Fused:
         """Return the optimiser, of `droptop.optim`'s kind, with all of its state before the first step."""

@@ -17,7 +17,7 @@ attach.py       members in any model and any training loop; attach_options.py, t
 """
 
 from droptop.debias.colour import Colour
-from droptop.debias.debiaser import Debiaser, Kept, View, name_of
+from droptop.debias.debiaser import Debiaser, View, name_of
 from droptop.debias.decouple import Decouple
 from droptop.debias.droptop import DropTop, DropTopConfig, Trace, check_last_map
 from droptop.debias.family import Chosen, Family
@@ -73,7 +73,6 @@ __all__ = [
     "Family",
     "Intensity",
     "IntensityConfig",
-    "Kept",
     "MixStyle",
     "RandConv",
     "Trace",

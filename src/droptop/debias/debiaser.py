@@ -9,28 +9,22 @@ what it keeps is buffers, and it never asks the device for a value: then it resu
 CUDA graph. At strength zero it changes nothing, to the bit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 
-class Kept(NamedTuple):
-    """Hold what is known of attention where only the stream's rows are looked at anew."""
-
-    attention: Tensor  # of the memory's rows (M, h, w), as it was when they came; zeros where nothing is known
-    last: Callable[[], Tensor]  # gives the last map of the stream's rows
-
-
 class View(NamedTuple):
     """Look ahead from the first map, without a trace in the model, and tell rows of the stream from the memory's."""
 
-    last: Callable[[], Tensor]  # gives the last map (B, c', h', w') of the unchanged first one, without gradient
+    last: Callable[..., Tensor]  # gives the last map of the unchanged first one, or of its first n rows: `last(n)`
     logits: Callable[[Tensor], Tensor] | None  # gives the logits of any first map; None in a user's own model
     stream: int | None = None  # rows of the stream, which come first, the memory's after them; None where unknown
-    kept: Kept | None = None  # where attention of the memory's rows is kept
+    rows: Mapping[str, Tensor] = MappingProxyType({})  # what is known of the rows, with the debiaser's `columns`
 
 
 @dataclass(frozen=True)
@@ -76,6 +70,21 @@ class Debiaser(nn.Module):
     def penalty(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return what is added to the loss: one number, from the logits (B, classes) of the step."""
         return logits.new_zeros(())
+
+    # -- What the memory keeps for it ------------------------------------------------------------------------------
+
+    def columns(self, first: Tensor) -> dict[str, Tensor]:
+        """Describe what the memory keeps of a sample for this debiaser: an example row by column, from a first map."""
+        return {}
+
+    @property
+    def keeps(self) -> bool:
+        """Return whether it has such columns."""
+        return False
+
+    def kept(self) -> dict[str, Tensor]:
+        """Return these columns of the stream's rows of the last batch."""
+        return {}
 
     @classmethod
     def acts_on(cls, place: str) -> bool:

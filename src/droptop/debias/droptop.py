@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from droptop.debias.debiaser import Debiaser, Kept, View
+from droptop.debias.debiaser import Debiaser, View
 from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig
 from droptop.debias.mask import Rounding, apply_mask, cell_counts, drop_mask
@@ -129,6 +129,7 @@ class DropTop(Debiaser):
     config: DropTopConfig
     config_type = DropTopConfig
     last: Trace  # of the last batch
+    of_stream: Tensor  # the attention of the stream's rows in it
 
     def __init__(self, config: DropTopConfig, classes: int, generator: torch.Generator) -> None:
         super().__init__(config, classes, generator)
@@ -158,19 +159,19 @@ class DropTop(Debiaser):
             return self.intensity.current(labels, direction)
         return self.intensity.kappa[self.intensity.group(labels)]
 
-    def attend(self, first: Tensor, last: Callable[[], Tensor], noise: Tensor, kept: Kept | None) -> Tensor:
+    def attend(self, first: Tensor, last: Callable[..., Tensor], noise: Tensor, known_M: Tensor | None) -> Tensor:
         """Return the attention of all rows (B, h, w), by which cells are chosen.
 
-        Rows of the memory of which nothing is kept take that of their noise, and so lose cells at random.
+        Where that of the memory's rows is known, only the stream's are looked at. Rows of which nothing was kept take
+        their noise for attention, and so lose cells at random.
         """
         if not self.attention_pass:
             return torch.zeros_like(noise)
-        if kept is None:
+        if known_M is None:
             return self.score(first, last())
-        stream = len(first) - len(kept.attention)
-        known = kept.attention.flatten(1).any(1)[:, None, None]
-        of_memory = torch.where(known, kept.attention, noise[stream:])
-        return torch.cat([self.score(first[:stream], kept.last()), of_memory]) if stream else of_memory
+        stream = len(first) - len(known_M)
+        of_memory = torch.where(known_M.flatten(1).any(1)[:, None, None], known_M, noise[stream:])
+        return torch.cat([self.score(first[:stream], last(stream)), of_memory]) if stream else of_memory
 
     def score(self, first: Tensor, last: Tensor) -> Tensor:
         """Compute attention (B, h, w), by which cells are chosen: Eq. 4, or the ablation "No MF"."""
@@ -198,11 +199,11 @@ class DropTop(Debiaser):
     def forward(
         self,
         first: Tensor,
-        last: Callable[[], Tensor],
+        last: Callable[..., Tensor],
         labels: Tensor,
         direction: int | None = None,
         stream: int | None = None,
-        kept: Kept | None = None,
+        known_M: Tensor | None = None,
     ) -> Tensor:
         """Apply the drop mask to the first map.
 
@@ -212,7 +213,7 @@ class DropTop(Debiaser):
             labels: The classes of the samples (B).
             direction: 0 takes the decremented intensities, 1 the incremented ones, None those that are tried now.
             stream: Rows of the stream, which come first; None where unknown.
-            kept: The attention of the memory's rows, where it is kept: `last` is then not called.
+            known_M: The attention of the memory's rows, where it was kept; `last` is then asked of the stream's alone.
 
         Returns:
             The masked first map (Eq. 6).
@@ -220,10 +221,27 @@ class DropTop(Debiaser):
         samples, _, height, width = first.shape
         uniform = torch.rand(samples, generator=self.generator, device=first.device)
         noise = torch.rand(samples, height, width, generator=self.generator, device=first.device)
-        attention = self.attend(first.detach(), last, noise, kept)
+        attention = self.attend(first.detach(), last, noise, known_M)
         mask = self.of_masked_rows(self.mask(attention, self.kappa(labels, direction), uniform, noise), stream)
         self.last = Trace(attention, mask)
         return apply_mask(first, mask)
 
     def first_map(self, first: Tensor, view: View, labels: Tensor, direction: int | None = None) -> Tensor:
-        return self(first, view.last, labels, direction, view.stream, view.kept)
+        stream = view.stream
+        known_M = view.rows["attention"][stream:] if self.keeps and stream is not None else None
+        changed = self(first, view.last, labels, direction, stream, known_M)
+        if stream:
+            self.of_stream = self.last.attention[:stream]
+        return changed
+
+    # -- What the memory keeps of a sample ---------------------------------------------------------------------------
+
+    @property
+    def keeps(self) -> bool:
+        return self.config.memory_attention == "kept"
+
+    def columns(self, first: Tensor) -> dict[str, Tensor]:
+        return {"attention": torch.zeros(first.shape[-2:])} if self.keeps else {}
+
+    def kept(self) -> dict[str, Tensor]:
+        return {"attention": self.of_stream} if self.keeps else {}

@@ -71,6 +71,19 @@ class Family:
             loss = loss + member.penalty(logits, labels)
         return loss
 
+    @property
+    def keeps(self) -> bool:
+        """Return whether a member has the memory keep something of each sample."""
+        return any(member.keeps for member in self.members.values())
+
+    def columns(self, first: Tensor) -> dict[str, Tensor]:
+        """Describe what the memory keeps of a sample for all members: an example row by column, from a first map."""
+        return {name: row for member in self.members.values() for name, row in member.columns(first).items()}
+
+    def kept(self) -> dict[str, Tensor]:
+        """Return these columns of the stream's rows of the last batch."""
+        return {name: rows for member in self.members.values() for name, rows in member.kept().items()}
+
     def guarded(self) -> list[Tensor]:
         """Return the tensors that a step may change: of all members but DropTop, whose state changes in a probe."""
         members = [member for member in self.members.values() if not isinstance(member, DropTop)]
