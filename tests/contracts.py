@@ -75,7 +75,7 @@ def options_of(method, name):
     options = (ARMS | KEPT | ALONE | VARIANTS | OWN | OF_METHODS)[name]
     if METHODS[method].has_logits or "debias" not in options:
         return options
-    taken = [member for member in options["debias"].split("+") if member not in ("rsc", "decouple")]
+    taken = [member for member in options["debias"].split("+") if member not in ("rsc", "decouple", "poe")]
     return options | {"debias": "+".join(taken)}
 
 

@@ -48,7 +48,7 @@ def test_what_is_written_is_of_the_code():
     command_line, python = ((REPOSITORY / f"docs/{name}.md").read_text() for name in ("command-line", "python"))
     assert USAGE in command_line
     rows = re.findall(r"^\| `(--[\w.-]+)` \| (?:`(.*?)`)? \| (.+) \|$", command_line, re.MULTILINE)
-    options = flatten(configure("fashion-sticker", "er", "droptop+mixstyle+decouple+colour+randconv+rsc"))
+    options = flatten(configure("fashion-sticker", "er", "droptop+mixstyle+decouple+colour+randconv+rsc+poe"))
     assert sorted(flag for flag, *_ in rows) == sorted(map(flag_of, options))
     defaults = {flag_of(path): value for path, value in flatten(configure()).items()}
     for flag, value, _ in rows:

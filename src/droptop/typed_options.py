@@ -122,7 +122,8 @@ class DebiasOptions(TypedDict, total=False):
     """mixstyle: Shape of the Beta distribution that the mixture is drawn from: with small values, nearly all of one
     style. intensity: Factor by which kappa is multiplied or divided when it shifts."""
     weight: float
-    """Weight in the loss of the mean squared logit."""
+    """decouple: Weight in the loss of the mean squared logit. poe: Weight of what the weak net believes: with more,
+    less is left to the learner of what both can tell."""
     brightness: float
     """Largest change of the brightness factor from 1, up or down."""
     contrast: float
@@ -139,6 +140,10 @@ class DebiasOptions(TypedDict, total=False):
     """Mix an image with its filtered self instead of replacing it."""
     percent: float
     """Percent of the first map that is muted."""
+    rate: float
+    """Learning rate of the weak net."""
+    rounds: int
+    """Steps that the weak net takes on each batch: it is to be faster than the learner."""
     per: Literal["class", "common"]
     """One intensity per class, or one that all classes have in common."""
     period: int

@@ -24,6 +24,7 @@ ZERO = {  # of every member, the settings at which it does nothing
     "decouple": {"weight": 0.0},
     "colour": {"colour.share": 0.0},
     "randconv": {"randconv.share": 0.0},
+    "poe": {"poe.weight": 0.0},
 }
 IMAGES = torch.rand(8, 3, 16, 16, generator=torch.Generator().manual_seed(3))
 

@@ -104,6 +104,7 @@ def test_a_debiaser_acts_where_its_class_says_so():
     acting = {"droptop": 1, "mixstyle": 1, "decouple": 2, "colour": 0, "randconv": 0, "rsc": 1, FOG: 0}
     for name, place in acting.items():
         assert [each for each in places if find(name).acts_on(each)] == [places[place]]
+    assert [each for each in places if find("poe").acts_on(each)] == ["images", "penalty"]
     assert not any(Nothing.acts_on(place) for place in places)
 
 

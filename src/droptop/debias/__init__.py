@@ -10,6 +10,7 @@ mixstyle.py     mix the style of first maps
 decouple.py     punish large logits
 colour.py       jitter of colours
 randconv.py     random filters
+poe.py          leave to a weak net what it can tell
 rsc.py          mute what the gradient points at
 attach.py       members in any model and any training loop; attach_options.py, their options there
 
@@ -25,6 +26,7 @@ from droptop.debias.fusion import fuse, last_only
 from droptop.debias.intensity import Intensity, IntensityConfig, group_losses, pooled_t
 from droptop.debias.mask import apply_mask, cell_counts, drop_mask
 from droptop.debias.mixstyle import MixStyle
+from droptop.debias.poe import PoE
 from droptop.debias.randconv import RandConv
 from droptop.debias.rsc import RSC
 from droptop.errors import BadRequest, meant, require
@@ -33,7 +35,7 @@ from droptop.recipes import RECIPES, recipe_of
 from droptop.system import user_files
 
 MEMBERS: dict[str, type[Debiaser]] = {
-    name_of(kind): kind for kind in (DropTop, MixStyle, Decouple, Colour, RandConv, RSC)
+    name_of(kind): kind for kind in (DropTop, MixStyle, Decouple, Colour, RandConv, RSC, PoE)
 }
 KNOWN = (*MEMBERS, *RECIPES)
 
@@ -74,6 +76,7 @@ __all__ = [
     "Intensity",
     "IntensityConfig",
     "MixStyle",
+    "PoE",
     "RandConv",
     "Trace",
     "View",

@@ -1,0 +1,142 @@
+"""The product of experts against a net of torch's own layers, torch's SGD, and a loop over rows."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from droptop import BadBatch, BadRequest
+from droptop.debias import PoE
+from droptop.debias.poe import PoEConfig, small
+from droptop.rng import generator
+
+CLASSES = 4
+RANDOM = torch.Generator().manual_seed(0)
+BATCHES = [(torch.rand(6, 3, 40, 48, generator=RANDOM), torch.randint(CLASSES, (6,), generator=RANDOM)) for _ in "abc"]
+LOGITS = 3 * torch.randn(6, CLASSES, generator=RANDOM)
+
+
+def member(**options):
+    return PoE(PoEConfig(**options), CLASSES, generator(0, "debias"))
+
+
+class SlowNet(nn.Module):
+    """The weak net as the header describes it, with the weights of a member."""
+
+    def __init__(self, member):
+        super().__init__()
+        self.near = nn.Conv2d(3, 16, 5, stride=2, padding=2, bias=False)
+        self.far = nn.Conv2d(16, 32, 3, stride=2, padding=1, bias=False)
+        self.head = nn.Linear(64, CLASSES, bias=False)
+        for name in ("near", "far", "head"):
+            getattr(self, name).weight.data = getattr(member, name).clone()
+
+    def forward(self, x):
+        x = self.far(self.near(x).relu()).relu().flatten(2)
+        return self.head(torch.cat([x.max(2).values, x.mean(2)], 1))
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_the_weak_net_answers_and_then_learns(rounds):
+    """Over three batches: its answers are those from before each batch, and its weights those of torch's SGD."""
+    poe = member(rate=0.05, rounds=rounds)
+    slow = SlowNet(poe)
+    sgd = torch.optim.SGD(slow.parameters(), lr=0.05, momentum=0.9)
+    for x, y in BATCHES:
+        poe.images(x)
+        answers = slow(small(x)).detach()
+        for _ in range(rounds):
+            sgd.zero_grad()
+            F.cross_entropy(slow(small(x)), y).backward()
+            sgd.step()
+        poe.penalty(LOGITS, y)
+        torch.testing.assert_close(poe.weak, answers)
+        for name in ("near", "far", "head"):
+            torch.testing.assert_close(getattr(poe, name), getattr(slow, name).weight.data)
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0, 2.0])
+def test_the_penalty_exchanges_a_cross_entropy_for_that_of_the_product(weight):
+    """Row by row: the product is the learner's belief times the weak net's to the power of the weight, normalised."""
+    poe, (x, y) = member(weight=weight), BATCHES[0]
+    poe.images(x)
+    penalty = poe.penalty(LOGITS, y).item()
+    total = 0.0
+    for mine, theirs, label in zip(LOGITS.softmax(1).tolist(), poe.weak.softmax(1).tolist(), y.tolist()):
+        product = [a * b**weight for a, b in zip(mine, theirs)]
+        total += math.log(mine[label]) - math.log(product[label] / sum(product))
+    assert penalty == pytest.approx(total / len(y), rel=1e-4)
+
+
+def test_only_what_contradicts_the_weak_net_is_taught():
+    """A weak net sure of class 0: a row of class 0 teaches next to nothing, one of class 1 more than it does alone."""
+    poe, y = member(), torch.tensor([0, 1])
+    poe.weak = torch.tensor([[9.0, 0, 0, 0], [9.0, 0, 0, 0]])
+    logits = torch.zeros(2, CLASSES, requires_grad=True)
+    (F.cross_entropy(logits, y) + poe.penalty(logits, y)).backward()
+    taught, alone = logits.grad.norm(dim=1), 0.5 * math.sqrt(0.75**2 + 3 * 0.25**2)
+    assert taught[0] < 0.01 * alone
+    assert taught[1] > 1.5 * alone
+
+
+def test_two_models_share_what_it_says_of_a_batch():
+    """It learns once from each batch, also where each of two models asks for its penalty."""
+    poe, (x, y) = member(), BATCHES[0]
+    poe.images(x)
+    first, weights = poe.penalty(LOGITS, y), poe.near.clone()
+    assert torch.equal(poe.penalty(LOGITS, y), first)
+    assert torch.equal(poe.near, weights)
+
+
+def test_images_stay_as_they_are():
+    x = BATCHES[0][0]
+    assert member().images(x) is x
+
+
+@pytest.mark.parametrize("channels", [1, 3, 6])
+def test_small_images_are_means_of_blocks(channels):
+    x = torch.rand(4, channels, 64, 96, generator=torch.Generator().manual_seed(1))
+    blocks = x.view(4, channels, 32, 2, 32, 3).mean((3, 5))
+    three = blocks.expand(4, 3, 32, 32) if channels == 1 else blocks.view(4, 3, channels // 3, 32, 32).mean(2)
+    seen = small(x)
+    for channel in range(3):
+        values = three[:, channel]
+        expected = (values - values.mean()) / values.std(correction=0)
+        torch.testing.assert_close(seen[:, channel], expected, rtol=0.01, atol=0.01)  # the variance gets 1e-5
+
+
+def test_images_of_one_value_are_no_division_by_zero():
+    assert small(torch.ones(2, 3, 8, 8)).isfinite().all()
+
+
+def test_no_weight_is_no_penalty_and_no_learning():
+    poe, (x, y) = member(weight=0.0), BATCHES[0]
+    before = poe.near.clone()
+    poe.images(x)
+    assert poe.penalty(LOGITS, y) == 0
+    assert torch.equal(poe.near, before)
+
+
+def test_a_loop_that_shows_it_no_images_is_told_so():
+    poe, (x, y) = member(), BATCHES[0]
+    with pytest.raises(BadBatch, match=r"call layer.images\(x\) before"):
+        poe.penalty(LOGITS, y)
+    poe.images(x[:5])
+    with pytest.raises(BadBatch, match="poe was shown 5 images, and here are 6 labels"):
+        poe.penalty(LOGITS, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"weight": -1.0}, "--poe.weight takes a number from 0, not -1.0"),
+        ({"rate": 0.0}, "--poe.rate takes a number above 0, not 0.0"),
+        ({"rounds": 0}, "--poe.rounds takes a number from 1, not 0"),
+    ],
+)
+def test_bad_settings_are_refused(options, says):
+    with pytest.raises(BadRequest) as error:
+        PoEConfig(**options)
+    assert str(error.value) == says
