@@ -209,6 +209,8 @@ class Learner:
         before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
             batch = self.joined(stream, self.retrieve(stream))  # line 8: X_m, Y_m
+            if self.debias.act_on("see"):
+                self.debias.see(unit_range(batch.x), batch.y)
             images = self.prepare(batch.x)
             # Lines 10 and 11; there are two models only with the two-model reference (`--reference`).
             logits = [self.forward(model, images, batch, direction) for direction, model in enumerate(self.replicas)]

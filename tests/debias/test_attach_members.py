@@ -31,6 +31,7 @@ IMAGES = torch.rand(8, 3, 16, 16, generator=torch.Generator().manual_seed(3))
 
 def step(model, layer):
     """Return what a training step sees that asks the layer in all three places."""
+    layer.see(IMAGES, Y)
     x = layer.images(IMAGES)
     with layer.labels(Y):
         logits = model((x - 0.5) / 0.25)
@@ -54,6 +55,7 @@ def test_a_step_is_that_of_a_learner(debias):
     learner = toy_learner(debias=debias, augment="none")
     model = copy.deepcopy(learner.model)
     layer = droptop.attach(model, "maxpool", "layer4", CLASSES, debias)
+    learner.debias.see(IMAGES, Y)
     expected = learner.debias.images(IMAGES)
     logits = learner.logits(learner.model, (expected - 0.5) / 0.25, {"y": Y}, learner.debias)
     loss = learner.debias.penalised(F.cross_entropy(logits, Y), logits, Y)

@@ -100,11 +100,11 @@ def test_files_that_are_no_debiaser_are_refused_in_a_line(text, says, tmp_path):
 
 
 def test_a_debiaser_acts_where_its_class_says_so():
-    places = ("images", "first_map", "penalty")
+    places = ("images", "first_map", "penalty", "see")
     acting = {"droptop": 1, "mixstyle": 1, "decouple": 2, "colour": 0, "randconv": 0, "rsc": 1, FOG: 0}
     for name, place in acting.items():
         assert [each for each in places if find(name).acts_on(each)] == [places[place]]
-    assert [each for each in places if find("poe").acts_on(each)] == ["images", "penalty"]
+    assert [each for each in places if find("poe").acts_on(each)] == ["penalty", "see"]
     assert not any(Nothing.acts_on(place) for place in places)
 
 

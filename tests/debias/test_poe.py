@@ -12,6 +12,8 @@ from droptop.debias import PoE
 from droptop.debias.poe import PoEConfig, small
 from droptop.rng import generator
 
+from toys import toy_batches, toy_learner
+
 CLASSES = 4
 RANDOM = torch.Generator().manual_seed(0)
 BATCHES = [(torch.rand(6, 3, 40, 48, generator=RANDOM), torch.randint(CLASSES, (6,), generator=RANDOM)) for _ in "abc"]
@@ -45,13 +47,12 @@ def test_the_weak_net_answers_and_then_learns(rounds):
     slow = SlowNet(poe)
     sgd = torch.optim.SGD(slow.parameters(), lr=0.05, momentum=0.9)
     for x, y in BATCHES:
-        poe.images(x)
         answers = slow(small(x)).detach()
         for _ in range(rounds):
             sgd.zero_grad()
             F.cross_entropy(slow(small(x)), y).backward()
             sgd.step()
-        poe.penalty(LOGITS, y)
+        poe.see(x, y)
         torch.testing.assert_close(poe.weak, answers)
         for name in ("near", "far", "head"):
             torch.testing.assert_close(getattr(poe, name), getattr(slow, name).weight.data)
@@ -61,7 +62,7 @@ def test_the_weak_net_answers_and_then_learns(rounds):
 def test_the_penalty_exchanges_a_cross_entropy_for_that_of_the_product(weight):
     """Row by row: the product is the learner's belief times the weak net's to the power of the weight, normalised."""
     poe, (x, y) = member(weight=weight), BATCHES[0]
-    poe.images(x)
+    poe.see(x, y)
     penalty = poe.penalty(LOGITS, y).item()
     total = 0.0
     for mine, theirs, label in zip(LOGITS.softmax(1).tolist(), poe.weak.softmax(1).tolist(), y.tolist()):
@@ -81,18 +82,20 @@ def test_only_what_contradicts_the_weak_net_is_taught():
     assert taught[1] > 1.5 * alone
 
 
-def test_two_models_share_what_it_says_of_a_batch():
-    """It learns once from each batch, also where each of two models asks for its penalty."""
-    poe, (x, y) = member(), BATCHES[0]
-    poe.images(x)
-    first, weights = poe.penalty(LOGITS, y), poe.near.clone()
-    assert torch.equal(poe.penalty(LOGITS, y), first)
-    assert torch.equal(poe.near, weights)
-
-
-def test_images_stay_as_they_are():
-    x = BATCHES[0][0]
-    assert member().images(x) is x
+def test_a_learner_shows_it_what_comes_before_augmentation():
+    """The weak net sees stream and memory as they are, on a scale from 0 to 1, once per iteration."""
+    learner, shown = toy_learner(debias="colour+poe", augment="crop-flip", iterations=2), []
+    poe, see = learner.debias.members["poe"], learner.debias.members["poe"].see
+    poe.see = lambda x, labels: shown.append((x, labels)) or see(x, labels)
+    retrieve, replays = learner.retrieve, []
+    learner.retrieve = lambda stream: replays.append(retrieve(stream)) or replays[-1]
+    for x, y, task in toy_batches(3):
+        shown.clear(), replays.clear()
+        learner.observe(x, y, task)
+        assert len(shown) == 2
+        for (images, labels), replayed in zip(shown, replays):
+            assert torch.equal(images, torch.cat([x, replayed["x"]]).float() / 255)
+            assert torch.equal(labels, torch.cat([y, replayed["y"]]))
 
 
 @pytest.mark.parametrize("channels", [1, 3, 6])
@@ -114,18 +117,17 @@ def test_images_of_one_value_are_no_division_by_zero():
 def test_no_weight_is_no_penalty_and_no_learning():
     poe, (x, y) = member(weight=0.0), BATCHES[0]
     before = poe.near.clone()
-    poe.images(x)
+    poe.see(x, y)
     assert poe.penalty(LOGITS, y) == 0
     assert torch.equal(poe.near, before)
 
 
-def test_a_loop_that_shows_it_no_images_is_told_so():
+def test_a_loop_that_does_not_show_it_the_batch_is_told_so():
     poe, (x, y) = member(), BATCHES[0]
-    with pytest.raises(BadBatch, match=r"call layer.images\(x\) before"):
-        poe.penalty(LOGITS, y)
-    poe.images(x[:5])
-    with pytest.raises(BadBatch, match="poe was shown 5 images, and here are 6 labels"):
-        poe.penalty(LOGITS, y)
+    for _ in range(2):
+        with pytest.raises(BadBatch, match=r"call layer.see\(x, y\) for the same rows first"):
+            poe.penalty(LOGITS, y)
+        poe.see(x[:5], y[:5])
 
 
 @pytest.mark.parametrize(

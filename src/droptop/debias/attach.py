@@ -8,7 +8,8 @@
         layer.adjust(memory_x, memory_y)         # every p-th call: is it better to drop more, or less?
 
 DropTop is the default; `debias="droptop+mixstyle"` takes others beside it or in its place. Members that act elsewhere
-take two more calls: `x = layer.images(x)` before x is normalised, `loss = layer.penalised(loss, logits, y)`.
+take more calls: `layer.see(x, y)` before x is augmented (`poe`), `x = layer.images(x)` before x is normalised, and
+`loss = layer.penalised(loss, logits, y)`.
 
 `first` is the submodule whose output is the first map: the end of the stem, after its norm and activation (`maxpool` of
 a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage.
@@ -124,7 +125,24 @@ class Attached:
             hook.remove()
         self.hooks = []
 
-    # -- The three places ----------------------------------------------------------------------------------------
+    # -- The places ----------------------------------------------------------------------------------------------
+
+    def see(self, x: Tensor, y: Tensor) -> None:
+        """Show a training batch to the debiasers that look at it before augmentation, as `poe` does.
+
+        Args:
+            x: Images (B, channels, h, w), floating point from 0 to 1: neither augmented nor normalised.
+            y: The classes of the samples (B), integers, in the order in which `penalised` gets them.
+
+        Raises:
+            BadBatch: If these are no such images or labels, or not one label per image.
+        """
+        array_checks.check_augmented(x)
+        self.check(y)
+        if len(x) != len(y):
+            raise BadBatch(f"there are {len(x)} images and {len(y)} labels")
+        self.follow()
+        self.debias.see(x.to(self.device), y.to(self.device, torch.int64))
 
     def images(self, x: Tensor) -> Tensor:
         """Change training images as the debiasers that act on images do; as they are where none does.

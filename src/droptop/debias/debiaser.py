@@ -1,5 +1,6 @@
-"""What a debiaser is: up to three changes to a training step, each in a place of its own.
+"""What a debiaser is: up to three changes to a training step, each in a place of its own, and a look before.
 
+    see        before augmentation; changes nothing
     images     after augmentation, before normalisation
     first_map  between the stem and the trunk of the net
     penalty    added to the loss
@@ -55,6 +56,9 @@ class Debiaser(nn.Module):
         values = [f"{field.name}={getattr(self.config, field.name)}" for field in settings]
         return f"{type(self).__name__}({', '.join(values)})"
 
+    def see(self, x: Tensor, labels: Tensor) -> None:
+        """Look at training images (B, c, h, w) before augmentation, from 0 to 1 where they were bytes; change nothing."""
+
     def images(self, x: Tensor) -> Tensor:
         """Return changed training images (B, c, h, w); of augmented ones, from 0 to 1 where they were bytes."""
         return x
@@ -88,7 +92,7 @@ class Debiaser(nn.Module):
 
     @classmethod
     def acts_on(cls, place: str) -> bool:
-        """Return whether the class defines this place: images, first_map or penalty."""
+        """Return whether the class defines this place: see, images, first_map or penalty."""
         return getattr(cls, place) is not getattr(Debiaser, place)
 
     # -- Drawing ---------------------------------------------------------------------------------------------------

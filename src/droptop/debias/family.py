@@ -33,7 +33,7 @@ class Family:
             moved(member, generator.device).generator = generator
 
     def act_on(self, place: str) -> list[Debiaser]:
-        """Return the members that act in a place: images, first_map or penalty."""
+        """Return the members that act in a place: see, images, first_map or penalty."""
         return [member for member in self.members.values() if member.acts_on(place)]
 
     @property
@@ -52,6 +52,11 @@ class Family:
         if self.droptop is not None and self.droptop.attention_pass is not None:
             return self.droptop.attention_pass
         return "batch" if any(member.needs_last for member in self.members.values()) else None
+
+    def see(self, x: Tensor, labels: Tensor) -> None:
+        """Show every member that looks at them the images before augmentation."""
+        for member in self.act_on("see"):
+            member.see(x, labels)
 
     def images(self, x: Tensor) -> Tensor:
         """Return images changed by every member that acts on them."""

@@ -30,7 +30,7 @@ class PoEConfig:
 
     weight: float = 1.0
     """Weight of what the weak net believes: with more, less is left to the learner of what both can tell."""
-    rate: float = 0.02
+    rate: float = 0.005
     """Learning rate of the weak net."""
     rounds: int = 3
     """Steps that the weak net takes on each batch: it is to be faster than the learner."""
@@ -73,12 +73,11 @@ class PoE(Debiaser):
             drawn = deviation * torch.randn(shape, generator=generator, device=generator.device)
             self.register_buffer(name, drawn)
             self.register_buffer(f"{name}_velocity", torch.zeros_like(drawn))
-        self.seen: Tensor | None = None  # the images of this batch, until the weak net has learned from them
-        self.weak: Tensor | None = None  # and then its logits for them
+        self.weak: Tensor | None = None  # the weak net's logits for the rows of this batch
 
-    def images(self, x: Tensor) -> Tensor:
-        self.seen, self.weak = small(x.detach()), None
-        return x
+    def see(self, x: Tensor, labels: Tensor) -> None:
+        if self.config.weight:
+            self.weak = self.learn(small(x), labels)
 
     def learn(self, x: Tensor, labels: Tensor) -> Tensor:
         """Return the weak net's logits, and then train it on the batch: SGD with momentum."""
@@ -100,11 +99,7 @@ class PoE(Debiaser):
         """Return by how much the cross-entropy of the product exceeds that of the learner alone."""
         if self.config.weight == 0:
             return super().penalty(logits, labels)
-        if self.seen is not None:  # once per batch, also where two models train on it
-            if len(self.seen) != len(labels):
-                raise BadBatch(f"poe was shown {len(self.seen)} images, and here are {len(labels)} labels")
-            self.weak, self.seen = self.learn(self.seen, labels), None
         if self.weak is None or len(self.weak) != len(labels):
-            raise BadBatch("poe looks at training images: call layer.images(x) before layer.penalised(...)")
+            raise BadBatch("poe looks at every batch before augmentation: call layer.see(x, y) for the same rows first")
         product = logits + self.config.weight * self.weak.log_softmax(1)
         return F.cross_entropy(product, labels) - F.cross_entropy(logits, labels)
