@@ -1,11 +1,11 @@
-"""Record what studies found on a GPU: their seeds, the effects, and in benchmarks/index.csv how these were made.
+"""Record what studies found: their seeds, the effects, and in benchmarks/index.csv how these were made.
 
     python benchmarks/record.py COMMIT benchmarks/stress/tiny.toml stress-tiny.csv
 
 Takes the commit that ran, and of each study its TOML and what `droptop results STUDY --by ...,seed --export FILE`
 wrote. Writes benchmarks/h200/seeds/FILE of each and, by the effects.py beside the first TOML, benchmarks/h200/FILE of
-all together, named as the first; replaces these files and their rows of the index. Then `make evidence` renders the
-pages.
+all together, named as the first; replaces these files and their rows of the index. Of studies on a CPU, the files are
+in benchmarks/cpu. Then `make evidence` renders the pages.
 """
 
 import csv
@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-INDEX, MACHINE = "benchmarks/index.csv", "NVIDIA H200"
+INDEX = "benchmarks/index.csv"
+GPU, CPU = ("h200", "NVIDIA H200"), ("cpu", "CPU, 2 cores")
 Row = dict[str, str]
 
 
@@ -28,12 +29,16 @@ def main(commit: str, *pairs: str) -> None:
     told, tables = list[Row](), list[str]()
     for toml, export in zip(pairs[::2], pairs[1::2], strict=True):
         text, by = Path(toml).read_text(), grouping(Path(export))
+        asked = tomllib.loads(text)
+        folder_of_data, machine = GPU if asked.get("device") == "cuda" else CPU
+        device = asked["precision"] if "precision" in asked else "one thread per seed"
         of_study = by_seed(Path(export), by)
-        tables.append(f"benchmarks/h200/seeds/{Path(export).name}")
+        tables.append(f"benchmarks/{folder_of_data}/seeds/{Path(export).name}")
+        (ROOT / tables[-1]).parent.mkdir(exist_ok=True)
         write(ROOT / tables[-1], of_study)
         sweep, folder = re.findall(r"^# +(droptop sweep \S+) --out (\S+)", text, re.MULTILINE)[0]
         made = f"droptop results {folder} --by {','.join(by)} --export FILE ({sweep})"
-        how = {"rows": "", "machine": MACHINE, "device": tomllib.loads(text)["precision"], "commit": commit}
+        how = {"rows": "", "machine": machine, "device": device, "commit": commit}
         told.append({"file": tables[-1], "command": made, "date": today, "seeds": seeds_of(of_study, by)} | how)
     script = f"{Path(pairs[0]).resolve().parent.relative_to(ROOT)}/effects.py"
     done = subprocess.run([sys.executable, script, *tables], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE)

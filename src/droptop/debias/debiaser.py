@@ -57,7 +57,7 @@ class Debiaser(nn.Module):
         return f"{type(self).__name__}({', '.join(values)})"
 
     def see(self, x: Tensor, labels: Tensor) -> None:
-        """Look at training images (B, c, h, w) before augmentation, from 0 to 1 where they were bytes; change nothing."""
+        """Look at training images (B, c, h, w) as they come, from 0 to 1 where they were bytes; change nothing."""
 
     def images(self, x: Tensor) -> Tensor:
         """Return changed training images (B, c, h, w); of augmented ones, from 0 to 1 where they were bytes."""

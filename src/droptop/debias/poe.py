@@ -53,7 +53,7 @@ def small(images: Tensor) -> Tensor:
 
 
 def weak_logits(x: Tensor, near: Tensor, far: Tensor, head: Tensor) -> Tensor:
-    """Return the logits of the weak net: two convolutions, the highest and mean value of each channel, a linear layer."""
+    """Return the logits of the weak net: two convolutions, highest and mean value of each channel, a linear layer."""
     x = F.relu(F.conv2d(x, near, stride=2, padding=2))
     x = F.relu(F.conv2d(x, far, stride=2, padding=1))
     return torch.cat([x.amax((2, 3)), x.mean((2, 3))], dim=1) @ head.T

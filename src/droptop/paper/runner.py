@@ -226,7 +226,7 @@ def machine(here: dict[str, Any]) -> str:
     """Return an environment in words: device, threads, versions, commit."""
     versions = here["versions"]
     commit = f" at {here['commit'][:7]}" if here.get("commit") else ""
-    threads = "" if is_cuda(here["device"]) else f", {here['threads']} thread{'s' * (here['threads'] > 1)} a seed"
+    threads = "" if is_cuda(here["device"]) else f", {here['threads']} thread{'s' * (here['threads'] > 1)} per seed"
     return (
         f"{here['device_name'] or here['device']}{threads}, Python {here['python']}, torch {versions['torch']}, "
         f"droptop {versions['droptop']}{commit}"

@@ -34,7 +34,7 @@ ARMS: dict[str, dict[str, Any]] = {
 PLAIN, BATCH, _ = ARMS
 MEANING = (
     "What is added is given in percent of ER's figure and, as the paper does, of that with DropTop. The paper's "
-    "count of (p + 1) / p forward passes a step is that of a probe of one batch; the probe of the whole memory "
+    "count of (p + 1) / p forward passes per step is that of a probe of one batch; the probe of the whole memory "
     "is this package's default."
 )
 QUOTED = (
@@ -144,7 +144,7 @@ def table(results: CellResults, data: str) -> Table:
                 quotation = [f"{quoted_costs[1]} {paper_unit}", *added(*quoted_costs)]
             rows.append(
                 [
-                    f"{title} ({'MiB' if unit == 'mib' else 'ms a step'})" if arm == PLAIN else "",
+                    f"{title} ({'MiB' if unit == 'mib' else 'ms per step'})" if arm == PLAIN else "",
                     arm,
                     *quotation,
                     mean(costs),
