@@ -31,7 +31,7 @@ def main(commit: str, *pairs: str) -> None:
         text, by = Path(toml).read_text(), grouping(Path(export))
         asked = tomllib.loads(text)
         folder_of_data, machine = GPU if asked.get("device") == "cuda" else CPU
-        device = asked["precision"] if "precision" in asked else "one thread per seed"
+        device = asked.get("precision", "one thread per seed")
         of_study = by_seed(Path(export), by)
         tables.append(f"benchmarks/{folder_of_data}/seeds/{Path(export).name}")
         (ROOT / tables[-1]).parent.mkdir(exist_ok=True)

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from droptop.debias import MEMBERS
 from droptop.methods import METHODS
 from droptop.options import help_of_fields
-from droptop.runs.config import RunOptions
+from droptop.runs.run_options import RunOptions
 from droptop.streams import FAMILIES, STREAMS
 
 FILE = Path(__file__).parent.parent / "src/droptop/typed_options.py"

@@ -23,11 +23,12 @@ from droptop.methods import METHODS
 from droptop.nets import ViTConfig
 from droptop.options import SECTIONS, flag_of, flatten
 from droptop.recipes import RECIPES
-from droptop.runs.config import Config, RunOptions, resolve, settings_of
+from droptop.runs.config import Config, resolve, settings_of
 from droptop.runs.flags import as_tokens
 from droptop.runs.folder import Command
 from droptop.runs.plan import Plan, arms_made, arms_wanted, plan_of
 from droptop.runs.reference import usual_debias
+from droptop.runs.run_options import RunOptions
 from droptop.runs.trust import FILES, admit, named
 from droptop.streams import known_names
 from droptop.sweeps.tuning.arms import Alike

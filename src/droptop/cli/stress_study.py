@@ -13,10 +13,11 @@ from droptop.errors import BadRequest, meant, typed
 from droptop.options import NO_DEBIAS, ending_in, flag_of
 from droptop.results.stress import CUE
 from droptop.runs.build import build_stream
-from droptop.runs.config import Config, absolute, override
+from droptop.runs.config import Config, override
 from droptop.runs.flags import unusual
 from droptop.runs.on_cpu import lighter
 from droptop.runs.plan import Plan
+from droptop.runs.run_options import absolute
 from droptop.streams.cues import CUES
 from droptop.sweeps.grid import Grid, absolute_text, cells_of, names_in, read_study, tables_of
 from droptop.sweeps.study_folder import requested_cells

@@ -15,7 +15,8 @@ from droptop.learner import Learner
 from droptop.nets.map_layout import MapLayout
 from droptop.options import ending_in, flatten
 from droptop.rng import seeded
-from droptop.runs.config import Config, RunOptions, configure, resolve
+from droptop.runs.config import Config, configure, resolve
+from droptop.runs.run_options import RunOptions
 from droptop.streams import Stream, StreamConfig, StreamKind, find
 from droptop.system import handed, user_files
 from droptop.system.devices import one

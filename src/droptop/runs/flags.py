@@ -11,9 +11,10 @@ from typing import Any
 
 from droptop.errors import BadRequest
 from droptop.options import flag_of, flatten
-from droptop.runs.config import Config, RunOptions, defaults, resolve
+from droptop.runs.config import Config, defaults, resolve
 from droptop.runs.noted import flags_hold_for
 from droptop.runs.plan import Plan, plan_of
+from droptop.runs.run_options import RunOptions
 from droptop.system.files import write_json
 from droptop.system.json_files import read_json
 

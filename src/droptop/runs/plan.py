@@ -17,10 +17,11 @@ from typing import Any
 
 from droptop.errors import BadRequest, require
 from droptop.options import NO_DEBIAS
-from droptop.runs.config import Config, RunOptions, check_name, defaults, device_of, has, override, resolve
+from droptop.runs.config import Config, check_name, defaults, device_of, has, override, resolve
 from droptop.runs.folder import Command
 from droptop.runs.on_cpu import lighter, said_of
 from droptop.runs.reference import arm_name, debias_name, differing, reference_options
+from droptop.runs.run_options import RunOptions
 from droptop.streams import StreamConfig
 from droptop.system.toml_files import nested, sealed, toml_text
 

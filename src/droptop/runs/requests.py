@@ -21,12 +21,13 @@ from droptop.nets.weights import describe
 from droptop.options import NO_DEBIAS
 from droptop.runs import manifest
 from droptop.runs.build import build_learner, build_stream, model_sha256, refuse_spec
-from droptop.runs.config import Config, RunOptions, defaults, override, settings_of
+from droptop.runs.config import Config, defaults, override, settings_of
 from droptop.runs.environment import environment
 from droptop.runs.folder import CONFIG, TUNING, is_done, read_request
 from droptop.runs.kept_files import keep
 from droptop.runs.noted import environments
 from droptop.runs.plan import Plan
+from droptop.runs.run_options import RunOptions
 from droptop.runs.trust import remember_places
 from droptop.runs.whole_batches import left_out_note
 from droptop.streams import StreamConfig, StreamKind, find

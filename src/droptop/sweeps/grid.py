@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from droptop.errors import BadRequest, typed
-from droptop.runs.config import PLACES, Config, absolute, defaults, device_of, had, override, resolve
+from droptop.runs.config import Config, defaults, device_of, had, override, resolve
+from droptop.runs.run_options import PLACES, absolute
 from droptop.sweeps.study_folder import Cell
 from droptop.system.toml_files import leaves, read_tables, toml_line, without_seal
 
