@@ -21,9 +21,11 @@ LOADED = """
 import sys
 from droptop.cli import main
 code = main(sys.argv[1:])
-print("loaded:", *(name for name in ("torch", "droptop.learner", "droptop.methods") if name in sys.modules))
+slow = ("torch", "droptop.learner", "droptop.methods", "matplotlib", "scipy", "numpy", "tyro")
+print("loaded:", *(name for name in slow if name in sys.modules))
 sys.exit(code)
 """
+SLOWEST = {"torch", "droptop.learner", "droptop.methods", "matplotlib"}
 
 
 def loaded_by(*words):
@@ -40,16 +42,24 @@ def folder(comparison, tmp_path):
     return shutil.copytree(comparison[0], tmp_path / "edited")
 
 
-def test_status_and_results_load_no_torch(comparison, swept):
-    for words in (["status", comparison[0]], ["status", swept], ["results", swept]):
-        assert loaded_by(*words) == []
+def test_status_results_and_verify_load_no_torch(comparison, swept):
+    for words in (["status", comparison[0]], ["status", swept]):
+        assert loaded_by(*words) == ["numpy", "tyro"]
+    for words in (["results", swept], ["verify", swept], ["verify", comparison[0]]):
+        assert loaded_by(*words)[-2:] == ["numpy", "tyro"]
+        assert not SLOWEST & set(loaded_by(*words))
+
+
+def test_a_command_that_says_one_thing_loads_nothing_slow():
+    for word in ("--help", "--version"):
+        assert loaded_by(word) == []
 
 
 def test_a_report_loads_no_torch(folder, swept_copy):
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     for place in (folder, folder / "droptop", swept_copy, next((swept_copy / "runs").iterdir())):
-        assert loaded_by("report", place) == []
+        assert not SLOWEST & set(loaded_by("report", place))
 
 
 def test_the_recorded_flags_are_those_of_the_configuration(comparison, swept):

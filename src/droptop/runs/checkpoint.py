@@ -10,17 +10,18 @@ There is no pickle anywhere.
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
 
 from droptop.errors import BadCheckpoint
 from droptop.system.files import write_atomic
 from droptop.system.json_files import read_json
 from droptop.system.plain_files import bytes_of
 from droptop.system.tensor_files import check_header
+
+if TYPE_CHECKING:  # and where tensors are written or read: `droptop verify` looks at their bytes alone, without torch
+    from torch import Tensor
 
 FORMAT = 1
 KEPT = 2  # the newest and the one before it
@@ -31,12 +32,14 @@ def _seal(header: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
-def write(folder: Path, name: str, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+def write(folder: Path, name: str, tensors: "dict[str, Tensor]", about: dict[str, Any]) -> None:
     """Write a checkpoint; keep the one before it and remove all others.
 
     Later ones are removed too: a resume that went back behind them has found them damaged. A folder is made in the
     seed's, and that one is not made anew where somebody has removed it.
     """
+    from safetensors.torch import save
+
     folder.mkdir(exist_ok=True)
     data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     write_atomic(folder / f"{name}.safetensors", data)
@@ -82,8 +85,10 @@ def read_header(header_path: Path) -> dict[str, Any]:
         raise BadCheckpoint(f"{header_path} is damaged") from None
 
 
-def read(header_path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read(header_path: Path) -> "tuple[dict[str, Tensor], dict[str, Any]]":
     """Return the tensors of a checkpoint and what `write` was told about them; raise BadCheckpoint if it is damaged."""
+    from safetensors.torch import load
+
     header, path = read_header(header_path), header_path.with_suffix(".safetensors")
     try:
         data = bytes_of(path)
