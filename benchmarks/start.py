@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -111,7 +110,7 @@ def first_step(name: str, sources: Path, caches: Path) -> tuple[float, float]:
                     raise SystemExit(f"{' '.join(line)} ended with {process.returncode} before its first step")
                 time.sleep(0.002)
             seconds, processor = time.perf_counter() - started, processor_seconds(process.pid)
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # not by Ctrl-C, which a shell lets its background jobs ignore
         return seconds, processor
 
 
@@ -134,43 +133,36 @@ def part_seconds(sources: Path, caches: Path) -> dict[str, float]:
     return parts
 
 
-def measured(name: str, sources: Path, finished: Path) -> dict[str, dict[str, float]]:
-    """Return what one start takes, cold and warm, or the parts of one."""
-    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as of_torch:
-        caches, found = Path(first), dict[str, dict[str, float]]()
-        if name == "parts":
-            part_seconds(sources, caches)
-            return {part: {"processor": value} for part, value in part_seconds(sources, caches).items()}
-        for state in ("cold", "warm"):  # the first one leaves its caches to the second
-            if name in TRAINING:
-                seconds, processor = first_step(name, sources, caches)
-            else:
-                words = LOOKING[name].replace("OUT", str(finished)).split()
-                seconds, processor = whole(["-m", "droptop", *words], sources, caches)
-            found[state] = {"seconds": seconds, "processor": processor}
-            if name in TRAINING:
-                torch = whole(["-c", "import torch"], sources, Path(of_torch))[1]
-                found[state] |= {"torch": torch, "beyond": processor - torch}
-        return found
+def measured(name: str, sources: Path, finished: Path, caches: Path) -> dict[str, float]:
+    """Return what one start takes with some caches, which it fills: the first one is cold, the next one warm."""
+    if name == "parts":
+        return part_seconds(sources, caches)
+    if name not in TRAINING:
+        words = LOOKING[name].replace("OUT", str(finished)).split()
+        return dict(zip(("seconds", "processor"), whole(["-m", "droptop", *words], sources, caches)))
+    seconds, processor = first_step(name, sources, caches)
+    torch = whole(["-c", "import torch"], sources, caches / "of torch")[1]
+    return {"seconds": seconds, "processor": processor, "torch": torch, "beyond": processor - torch}
 
 
 def commit_of(sources: Path) -> str:
-    """Return the commit of some sources."""
-    return subprocess.run(
-        ["git", "-C", str(sources), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    """Return the commit of some sources; "" where they are no checkout."""
+    done = subprocess.run(["git", "-C", str(sources), "rev-parse", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip()
 
 
-def rows_of(name: str, tree: str, commit: str, runs: list[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
+def rows_of(name: str, tree: str, commit: str, runs: dict[str, list[dict[str, float]]]) -> list[dict[str, Any]]:
     """Return a row per state or part, with the mean and the standard deviation of what was measured."""
     rows = []
-    for state in runs[0]:
+    if name == "parts":
+        runs = {part: [{"processor": run[part]} for run in runs["warm"]] for part in runs["warm"][0]}
+    for state, measurements in runs.items():
         command = name if name in (*TRAINING, "parts") else LOOKING[name].removesuffix(" OUT")
-        row: dict[str, Any] = {"command": command, "state": state, "tree": tree, "times": len(runs), "commit": commit}
-        for what in runs[0][state]:
-            values = [run[state][what] for run in runs]
+        row: dict[str, Any] = {"command": command, "state": state, "tree": tree, "times": len(measurements)}
+        for what in measurements[0]:
+            values = [each[what] for each in measurements]
             row |= {what: round(mean(values), 3), f"{what}_sd": round(stdev(values), 3) if len(values) > 1 else None}
-        rows.append(row)
+        rows.append(row | {"commit": commit})
     return rows
 
 
@@ -179,6 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commands", nargs="+", choices=(*TRAINING, "parts", *LOOKING))
     parser.add_argument("--times", type=int, default=5, help="times that each is measured")
+    parser.add_argument("--cold", type=int, help="times that a cold start is measured; by default as many")
     parser.add_argument("--before", type=Path, help="a folder of sources to compare with: src of another checkout")
     parser.add_argument("--out", type=Path, help="a file of rows, to which these are added")
     asked = parser.parse_args()
@@ -190,10 +183,15 @@ def main() -> None:
         if not {*asked.commands} <= {*TRAINING, "parts"}:
             whole(["-m", "droptop", *words_of("compare", Path(place))], SOURCES, Path(place))
         for name in asked.commands:
-            runs: dict[str, list[Any]] = {tree: [] for tree in trees}
-            for _ in range(asked.times):
+            runs: dict[str, dict[str, list[Any]]] = {tree: {"cold": [], "warm": []} for tree in trees}
+            colds = asked.times if asked.cold is None else asked.cold
+            for time_ in range(asked.times):
                 for tree, sources in trees.items():
-                    runs[tree].append(measured(name, sources, finished))
+                    caches = Path(place) / f"{name}-{tree}-{min(time_, colds - 1)}"
+                    if not caches.exists():
+                        runs[tree]["cold"].append(measured(name, sources, finished, caches))
+                    runs[tree]["warm"].append(measured(name, sources, finished, caches))
+                print(name, time_ + 1, "of", asked.times, file=sys.stderr, flush=True)
             for tree, sources in trees.items():
                 for row in rows_of(name, tree, commit_of(sources), runs[tree]):
                     print(json.dumps(row), flush=True)

@@ -9,10 +9,11 @@ A page holds markers; what stands between a marker and `<!-- end -->` is rendere
     <!-- claims: docs/evidence/claims.toml -->      the paper's claims beside what was measured
     <!-- pages: first.md second.md -->              the question and the first bold words of each page beside this
 
-FILE is a .csv, a .json of `droptop compare`, `droptop bench` or benchmarks/vit.py, or a .txt of columns. `A.csv,B.csv`
-are read one after the other; `A.csv+B.csv` are pooled where both have a row (benchmarks/pooled.py). `by` names columns
-to show as they are; then come those of `view`, or of columns="HEADER=CELL; HEADER=CELL". `across` names columns whose
-values stand side by side; columns without any text are left out. In a cell,
+FILE is a .csv, a .json of `droptop compare`, `droptop bench`, benchmarks/vit.py or benchmarks/start.py, or a .txt of
+columns. `A.csv,B.csv` are read one after the other; `A.csv+B.csv` are pooled where both have a row
+(benchmarks/pooled.py). `by` names columns to show as they are; then come those of `view`, or of
+columns="HEADER=CELL; HEADER=CELL". `across` names columns whose values stand side by side; columns without any text are
+left out. In a cell,
 
     {name}           is the text of that column
     {name|mean}      is "58.8 ± 0.5", of the columns "name mean" and "name error"
