@@ -112,7 +112,9 @@ def test_a_folder_that_is_there_is_not_named_again(tmp_path):
 def test_robust_is_tried_where_droptop_does_not_help(tmp_path):
     asked = plan_of(commands(tmp_path)[-1])
     assert list(asked.plan.arms) == ["none", "robust"]
-    assert not any("robust" in " ".join(command) for command in commands(tmp_path, arm="robust"))
+    stronger = plan_of(commands(tmp_path, arm="robust")[-1])
+    assert list(stronger.plan.arms) == ["none", "robust+poe"]
+    assert not any("robust" in " ".join(command) for command in commands(tmp_path, arm="robust+poe"))
     assert commands(tmp_path, effect=10.0) == []  # it helps: nothing is missing
 
 
