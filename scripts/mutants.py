@@ -350,7 +350,8 @@ def tried(mutant: Mutant, workshop: Workshop, stages: list[str]) -> dict[str, An
 def circumstances(mutant: Mutant) -> dict[str, str]:
     """Return what a result holds for: the file, and for survivors the tests."""
     entry = plan_of(mutant)
-    paths = [line.split()[0] for line in (*entry["tests"], *entry["oracles"])]
+    words = [word for line in (*entry["tests"], *entry["oracles"]) for word in shlex.split(line)]
+    paths = {word for word in words if word.startswith("tests/") and (ROOT / word).exists()}  # no patterns
     return {"file": digest(str(SOURCE / mutant.source)), "by": digest(*paths)}
 
 
