@@ -246,23 +246,23 @@ class Workshop:
         self.seconds: dict[str, float] = {}  # of the processor, that the tests take where nothing is broken
 
     def outcome(self, mutant: Mutant, tests: list[str]) -> str:
-        """Return "killed", "timeout" or "survived"."""
+        """Return "killed", "timeout" or "survived"; tests run whole first, when a mutant first comes to them."""
+        path = self.copy / SOURCE / mutant.source
         for line in tests:
             if line not in self.seconds:
                 code, self.seconds[line] = self.run(line, limit=900)
                 if code != 0:
                     sys.exit(f"{line} fails before anything is broken: see {FOLDER}/pytest.log")
-        path = self.copy / SOURCE / mutant.source
-        whole = path.read_text()
-        path.write_text(mutant.text)
-        os.utime(path, (time.time() + 100, time.time() + 100))  # so that Python does not take the bytecode of before
-        try:
-            for line in tests:
+            whole = path.read_text()
+            path.write_text(mutant.text)
+            later = time.time() + 100
+            os.utime(path, (later, later))  # so that Python does not take the bytecode of before
+            try:
                 code, _ = self.run(line, limit=30 + 5 * self.seconds[line])
-                if code != 0:
-                    return "timeout" if code is None else "killed"
-        finally:
-            path.write_text(whole)
+            finally:
+                path.write_text(whole)
+            if code != 0:
+                return "timeout" if code is None else "killed"
         return "survived"
 
     def run(self, line: str, limit: float) -> tuple[int | None, float]:
@@ -350,7 +350,8 @@ def tried(mutant: Mutant, workshop: Workshop, stages: list[str]) -> dict[str, An
 def circumstances(mutant: Mutant) -> dict[str, str]:
     """Return what a result holds for: the file, and for survivors the tests."""
     entry = plan_of(mutant)
-    paths = [line.split()[0] for line in (*entry["tests"], *entry["oracles"])]
+    words = [word for line in (*entry["tests"], *entry["oracles"]) for word in shlex.split(line)]
+    paths = {word for word in words if word.startswith("tests/") and (ROOT / word).exists()}  # no patterns
     return {"file": digest(str(SOURCE / mutant.source)), "by": digest(*paths)}
 
 

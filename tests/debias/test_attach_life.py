@@ -111,3 +111,18 @@ def test_data_parallel_is_refused():
         replica(X)
     with pytest.raises(BadRequest, match="DataParallel"):
         attached(model=nn.DataParallel(seeded(ResNet)))
+
+
+def test_on_another_device_a_layer_draws_anew_from_its_seed():
+    """A generator cannot move, so that a new one takes its place."""
+    masks = []
+    for moves in (False, True):
+        model, layer = attached(gamma=30.0, drop="random", seed=5)
+        if moves:
+            with layer.labels(Y):
+                model(X)
+            layer.device = torch.device("meta")  # as if the model had been there until now
+        with layer.labels(Y):
+            model(X)
+        masks.append(layer.trace.mask)
+    assert torch.equal(*masks)

@@ -67,8 +67,10 @@ def test_five_changes_one_after_the_other():
     assert [bool((row < 1e-5).all()) for row in spread] == [True, True, False, False, False]
 
 
-def test_one_channel_has_brightness_and_contrast_alone():
-    drawn, images = torch.rand(6, 6, generator=torch.Generator().manual_seed(2)), IMAGES[:, :1]
+@pytest.mark.parametrize("channels", [1, 2])
+def test_other_than_three_channels_have_brightness_and_contrast_alone(channels):
+    """About the mean of all that an image has: which of its channels are gray, nobody knows."""
+    drawn, images = torch.rand(6, 6, generator=torch.Generator().manual_seed(2)), IMAGES[:, :channels]
     out = with_draws(ALL | {"share": 1.0}, drawn, images)
     for row, image in enumerate(images.numpy()):
         brightness, contrast, *_ = factors(ALL, drawn[:5, row].tolist())

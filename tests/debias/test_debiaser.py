@@ -1,5 +1,6 @@
 """Debiasers by name and by file: what is found, and what is refused in one line."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from droptop import BadRequest, configure
 from droptop.debias import KNOWN, MEMBERS, Debiaser, DropTop, MixStyle, find, members_of, name_of
+from droptop.debias.debiaser import NoSettings
 from droptop.recipes import RECIPES
 from droptop.rng import generator
 from droptop.system import user_files
@@ -113,6 +115,20 @@ def test_a_debiaser_that_defines_nothing_changes_nothing():
     assert nothing.images(x) is x
     assert nothing.first_map(x, None, torch.zeros(2)) is x
     assert nothing.penalty(torch.ones(2, 4), torch.zeros(2)) == 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hold two settings, and others in a group."""
+
+    share: float = 0.25
+    kind: str = "thick"
+    group: NoSettings = field(default_factory=NoSettings)
+
+
+def test_a_debiaser_says_its_name_and_its_settings_but_no_group_of_them():
+    assert repr(Nothing(Settings(), 4, generator(0, "debias"))) == "Nothing(share=0.25, kind=thick)"
+    assert repr(Nothing(NoSettings(), 4, generator(0, "debias"))) == "Nothing()"
 
 
 def test_draws_are_those_of_its_generator():

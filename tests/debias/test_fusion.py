@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from droptop.debias import fuse, last_only
@@ -34,3 +35,10 @@ def test_scores_of_halves_do_not_overflow():
     """300 * 300 is no number of float16."""
     x = torch.full((1, 4, 2, 2), 300.0, dtype=torch.float16)
     assert torch.equal(fuse(x, x), torch.full((1, 2, 2), 90000.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("channels", [3, 5])
+def test_scores_are_float32_whatever_the_maps_are(dtype, channels):
+    first, last = torch.rand(2, 3, 4, 4, dtype=dtype), torch.rand(2, channels, 2, 2, dtype=dtype)
+    assert fuse(first, last).dtype == last_only(first, last).dtype == torch.float32

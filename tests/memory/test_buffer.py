@@ -1,10 +1,13 @@
 import math
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from droptop import BadRequest
 from droptop.memory import Buffer
+from droptop.memory import buffer as module
 from droptop.memory.buffer import comes_again
 from droptop.rng import generator
 
@@ -61,3 +64,14 @@ def test_draws_are_uniform():
     counts = torch.stack([buffer.draw(3, random)[0] for _ in range(4000)]).flatten().bincount(minlength=10)
     assert counts[8:].sum() == 0
     assert (counts[:8] / 4000 - 3 / 8).abs().max() < 4 * math.sqrt(3 / 8 * 5 / 8 / 4000)
+
+
+def test_a_memory_is_refused_where_the_bytes_of_its_rows_do_not_fit(monkeypatch):
+    columns = {"x": torch.zeros(3, 5), "y": torch.zeros((), dtype=torch.int64), "odd": torch.zeros(7, dtype=torch.bool)}
+    needed = 11 * (3 * 5 * 4 + 8 + 7)  # ten rows, and the one for rejected samples
+    monkeypatch.setattr(module, "room_on", lambda device: needed)
+    made = Buffer(10, columns)
+    assert sum(column.nbytes for column in made.rows.values()) == needed
+    monkeypatch.setattr(module, "room_on", lambda device: needed - 1)
+    with pytest.raises(BadRequest, match="--memory takes as many samples as the machine can hold: 10 take"):
+        Buffer(10, columns)

@@ -23,6 +23,7 @@ def test_balanced_draw_takes_a_sample_of_every_class_in_turn(labels, count, seed
     drawn = slots[there].tolist()
     assert len(set(drawn)) == len(drawn) == min(count, len(labels))
     assert all(slot < len(labels) for slot in drawn)
+    assert all(slot >= len(labels) for slot in slots[~there].tolist())  # what is not there names no sample
     taken = [sum(labels[slot] == label for slot in drawn) for label in range(5)]
     held = [labels.count(label) for label in range(5)]
     rounds = max(taken)

@@ -9,6 +9,7 @@ from droptop.results.statistics import (
     compare,
     estimate,
     holm,
+    is_significant,
     least_effect,
     paired_effect,
     standard_error,
@@ -82,6 +83,28 @@ def test_verdicts_go_by_p_value_and_direction():
     assert judged("A_avg", 2.0, 0.2) == "no significant difference"
     assert judged("F_last", -2.0, 0.01, n=4) == "points to better"
     assert "one seed" in judged("A_avg", 2.0, None, n=1)
+
+
+@pytest.mark.parametrize(("n", "spread"), [(2, 1.2e-7), (100, 0.8e-7)])
+def test_the_spread_that_is_none_is_less_than_a_billionth_of_the_largest_value(n, spread):
+    """The spread of the differences, whatever their number: 1e-7 where values go up to 100."""
+    halves = spread * np.sqrt((n - 1) / n) * (-1.0) ** np.arange(n)  # their standard deviation is `spread`
+    plain = np.array([100.0, *[0.0] * (n - 1)])
+    effect = paired_effect(plain.tolist(), (plain - 0.01 + halves).tolist())
+    assert (effect["p"] is None) == (spread < 1e-7)
+
+
+def test_arms_in_which_all_is_0_are_equal():
+    assert paired_effect([0.0, 0.0], [0.0, 0.0])["p"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("figure", "p", "n", "significant"),
+    [("A_avg", 0.01, 5, True), ("F_last", 0.01, 5, True), ("A_avg", 0.2, 5, False), ("A_avg", 0.01, 4, False)],
+)
+def test_an_effect_is_significant_where_a_verdict_says_better_or_worse(figure, p, n, significant):
+    effect = {"diff": 2.0, "ci95": None, "p": p, "n": n, "least": None}
+    assert is_significant(figure, effect) == significant
 
 
 @pytest.mark.parametrize("n", [2, 5, 20])
