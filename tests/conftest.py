@@ -4,7 +4,6 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import importlib
 import io
 import shutil
 import subprocess
@@ -45,9 +44,8 @@ def cache_folder(tmp_path, monkeypatch):
 def workers_at_hand():
     """Have commands in this process take workers that need not load torch first; the real command starts its own."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("system.processes", "bench.costs"):
+        for module in ("training.worker_pool", "bench.costs"):
             patch.setattr(f"droptop.{module}.get_context", at_hand.context)
-        patch.setattr(importlib.import_module("droptop.cli.main"), "load_ahead", lambda: None)
         yield
 
 

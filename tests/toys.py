@@ -148,16 +148,6 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
 
 
-def children(process: int) -> list[int]:
-    """Return the processes that a process has started and that are alive."""
-    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-
-
-def workers_of(command: int) -> list[int]:
-    """Return the workers of a command on a CPU, which its fork server has forked."""
-    return [worker for child in children(command) for worker in children(child)]
-
-
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], str]) -> tuple[Path, str]:
     """Have a folder made by the first worker of pytest-xdist that wants it; return a copy of it, and what was said."""
     own = factory.mktemp(name) / "out"

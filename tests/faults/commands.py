@@ -67,11 +67,9 @@ def work(said: Path, args: list[str], prepare: Callable[..., Any], given: Any) -
     os.environ |= {"COLUMNS": "140", "OMP_NUM_THREADS": "1", "DROPTOP_CACHE": str(said.parent / "cache")}
     os.environ |= {"GIT_DIR": os.devnull, "DROPTOP_TRUSTED": str(said.parent / "trusted.json")}
     from droptop.cli import main
-    from droptop.system import processes
-    from droptop.training import seed_checkpoints
+    from droptop.training import seed_checkpoints, worker_pool
 
     seed_checkpoints.MAX_COST = math.inf  # so that it is options alone that say when a checkpoint is due
-    processes.get_context = lambda method: multiprocessing.get_context("fork")  # type: ignore[attr-defined]
-    sys.modules["droptop.cli.main"].load_ahead = nothing  # type: ignore[attr-defined]
+    worker_pool.get_context = lambda method: multiprocessing.get_context("fork")  # type: ignore[attr-defined]
     prepare(*given)
     sys.exit(main(args))

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from droptop.sweeps.local import local
 from droptop.sweeps.sweep import sweep
 
 from studies import Silent, digests, write_study
-from toys import command, environment, workers_of
+from toys import command, environment
 
 
 def start(study, out):
@@ -33,6 +34,10 @@ def wait_for(condition, seconds=60.0):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def test_one_sweep_holds_a_study_and_ctrl_c_saves(tmp_path, capsys):
@@ -72,7 +77,7 @@ def test_kill_minus_nine_of_a_sweep_or_a_worker(tmp_path, kills, capsys):
             )
         )
         time.sleep(draw.uniform(0, 0.3))
-        workers = workers_of(process.pid) if process.poll() is None else []
+        workers = children(process.pid) if process.poll() is None else []
         if workers and draw.random() < 0.5:
             os.kill(draw.choice(workers), signal.SIGKILL)
             hit["worker"] += 1

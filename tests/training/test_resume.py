@@ -16,7 +16,7 @@ from droptop.runs import checkpoint
 from droptop.runs.config import configure
 from droptop.training.seed_run import Interrupted, SeedRun
 
-from toys import QUICK, command, droptop, environment, workers_of
+from toys import QUICK, command, droptop, environment
 
 OPTIONS = {"limit": 320, "split": "0,1/2,3", "width": 4, "memory": 40, "checkpoint_seconds": 0.0, "seeds": 1} | QUICK
 FLAGS = [token for name, value in OPTIONS.items() for token in (f"--{name.replace('_', '-')}", str(value))]
@@ -263,7 +263,8 @@ def test_a_killed_worker_is_reported(tmp_path):
     )
     while not (out / "seed-0/metrics.jsonl").exists():
         time.sleep(0.05)
-    os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+    children = subprocess.run(["pgrep", "-P", str(process.pid), "-f", "spawn_main"], capture_output=True, text=True)
+    os.kill(int(children.stdout.split()[0]), signal.SIGKILL)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "its process died" in errors

@@ -13,7 +13,6 @@ from importlib import import_module
 from droptop import __version__
 from droptop.errors import BadRequest, DroptopError, meant, telling_no_memory
 from droptop.escapes import visible
-from droptop.system.processes import load_ahead
 from droptop.system.terminal import Console, note, say
 from droptop.system.user_files import hidden
 
@@ -75,7 +74,6 @@ COMMANDS = {
     "bench": "bench",
 }
 LOOKING = ("status", "results", "report")  # commands that run nothing of the user's own
-TRAINING = ("run", "compare", "resume", "sweep", "stress", "tune")  # commands with workers
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,8 +111,6 @@ def serve(args: list[str], console: Console) -> int:
         return 0
     if name not in COMMANDS:
         raise BadRequest(f"unknown command {name}: there are {', '.join(COMMANDS)}{meant(name, COMMANDS)}")
-    if name in TRAINING and not {"-h", "--help", "--help-all"} & set(rest):
-        load_ahead()
     command = getattr(import_module(f"droptop.cli.{COMMANDS[name]}"), name)
     with hidden() if name in LOOKING else nullcontext():
         return int(command(rest, console))

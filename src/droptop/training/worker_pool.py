@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from threading import Event
@@ -16,7 +17,7 @@ from typing import Any
 
 from droptop.data.image_cache import sharing_reads
 from droptop.system import devices
-from droptop.system.processes import context_of, cores, threads_to_load, without_main
+from droptop.system.processes import cores, without_main
 from droptop.system.signals import deaf, interruptible
 from droptop.training.observer import Job, Observer
 from droptop.training.workers import Failure, computing_on, serve, work
@@ -51,20 +52,28 @@ class WorkerPool:
 
     def run(self, threads: int, worker_devices: Sequence[str]) -> None:
         """Run every job, in a worker per device that is named; all have ended when this returns."""
-        with threads_to_load(threads), interruptible():
-            try:
-                for device in worker_devices[: len(self.waiting)]:
-                    self.hire(threads, device)
-                self.loop()
-            finally:
-                self.end()
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read by a worker when it loads torch
+        try:
+            with interruptible():
+                try:
+                    for device in worker_devices[: len(self.waiting)]:
+                        self.hire(threads, device)
+                    self.loop()
+                finally:
+                    self.end()
+        finally:
+            if before is None:
+                del os.environ["OMP_NUM_THREADS"]
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
 
     def hire(self, threads: int, device: str) -> None:
         """Start a worker for a device, and give it jobs."""
         self.threads = threads
-        context = context_of(device, threads)
+        context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, threads, dict(os.environ)), daemon=True)
+        process = context.Process(target=work, args=(theirs, threads), daemon=True)
         with deaf(), without_main():  # until the worker has its own signal handlers
             process.start()
         theirs.close()

@@ -31,13 +31,10 @@ from droptop.training.seed_run import Interrupted, SeedRun, seed_run
 REPORT_EVERY = 0.2  # seconds between a worker's reports
 
 
-def work(pipe: Connection, threads: int, environment: dict[str, str]) -> None:
-    """Run jobs from a pipe until None comes; the target of a worker's process, in the environment of the command."""
+def work(pipe: Connection, threads: int) -> None:
+    """Run jobs from a pipe until None comes; the target of a worker's process."""
     import torch
 
-    for name in os.environ.keys() - environment.keys():  # the fork server has that of its own start
-        del os.environ[name]
-    os.environ.update(environment)
     torch.set_num_threads(threads)
     warnings.simplefilter("ignore")  # the parent has shown them already
     stop = threading.Event()
