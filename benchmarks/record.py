@@ -30,7 +30,7 @@ def main(commit: str, *pairs: str) -> None:
     for toml, export in zip(pairs[::2], pairs[1::2], strict=True):
         text, by = Path(toml).read_text(), grouping(Path(export))
         asked = tomllib.loads(text)
-        folder_of_data, machine = GPU if asked.get("device") == "cuda" else CPU
+        folder_of_data, machine = GPU if asked.get("device", "cpu").startswith("cuda") else CPU
         device = asked.get("precision", "one thread per seed")
         of_study = by_seed(Path(export), by)
         tables.append(f"benchmarks/{folder_of_data}/seeds/{Path(export).name}")

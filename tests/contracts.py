@@ -73,9 +73,10 @@ MEMORYLESS = ["finetune", "joint", *FROZEN]
 def options_of(method, name):
     """The options of an arm or variant, with the debiasers that the method takes."""
     options = (ARMS | KEPT | ALONE | VARIANTS | OWN | OF_METHODS)[name]
-    if METHODS[method].has_logits or "debias" not in options:
+    if "debias" not in options:
         return options
-    taken = [member for member in options["debias"].split("+") if member not in ("rsc", "decouple", "poe")]
+    members = options["debias"].split("+")
+    taken = [member for member in members if member not in MEMBERS or METHODS[method].takes(MEMBERS[member])]
     return options | {"debias": "+".join(taken)}
 
 

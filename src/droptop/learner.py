@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from droptop import learner_checks, learner_state
 from droptop.average import Average
-from droptop.debias import Chosen, Debiaser, Family, Trace, View, check_last_map
+from droptop.debias import Chosen, Debiaser, Family, Trace, View, check_last_map, of_rows
 from droptop.errors import BadBatch, BadRequest, Diverged, DroptopError, a_kind, require, wrong
 from droptop.memory import Buffer, Rows, reservoir_slots
 from droptop.nets import Backbone, NetConfig, ViTConfig, evaluating, flat_buffers, last_map, least_rows, untracked
@@ -209,8 +209,7 @@ class Learner:
         before = [tensor.clone() for tensor in guarded]
         for _ in range(self.config.iterations):
             batch = self.joined(stream, self.retrieve(stream))  # line 8: X_m, Y_m
-            if self.debias.act_on("see"):
-                self.debias.see(unit_range(batch.x), batch.y)
+            self.show(batch)
             images = self.prepare(batch.x)
             # Lines 10 and 11; there are two models only with the two-model reference (`--reference`).
             logits = [self.forward(model, images, batch, direction) for direction, model in enumerate(self.replicas)]
@@ -262,8 +261,8 @@ class Learner:
             if debias is None:
                 return model(images)
 
-            def change(first: Tensor, last: Callable[..., Tensor]) -> Tensor:
-                return debias.first_map(first, View(last, None, stream), rows["y"], fixed)
+            def change(first: Tensor, last: Callable[[], Tensor]) -> Tensor:
+                return debias.first_map(first, View(of_rows(last), None, stream), rows["y"], fixed)
 
             return model.changed(images, change, debias.attention_pass)
         first = model.stem(images)
@@ -343,6 +342,11 @@ class Learner:
         """Return images changed at random, as `--augment` says."""
         return augment(x, self.config.augment, self.random["augment"], self.config.crop_area)
 
+    def show(self, batch: Joined) -> None:
+        """Show a batch to the debiasers that look at images before they are augmented."""
+        if self.debias.act_on("see"):
+            self.debias.see(unit_range(batch.x), batch.y)
+
     def prepare(self, x: Tensor) -> Tensor:
         """Return images augmented, debiased and normalised, as the backbone takes them."""
         x = self.augmented(x)
@@ -359,8 +363,11 @@ class Learner:
         return ()
 
     def objective(self, model: Backbone, logits: Tensor, batch: Joined) -> Tensor:
-        """Return what one model minimises: `loss`, the debiasers' penalties, and what a method adds for the model."""
-        loss = self.loss(logits, batch)
+        """Return what one model minimises: `loss` of the logits as debiasers change them, and their penalties.
+
+        A method may add what concerns the model.
+        """
+        loss = self.loss(self.debias.logits(logits), batch)
         if not (isinstance(loss, Tensor) and loss.numel() == 1 and loss.is_floating_point()):
             given = f"shape {tuple(loss.shape)} of {loss.dtype}" if isinstance(loss, Tensor) else a_kind(type(loss))
             place = getattr(sys.modules.get(type(self).__module__), "__file__", None) or type(self).__module__
@@ -507,7 +514,9 @@ class Learner:
             if member.needs_logits and self.model.hooked:
                 raise BadRequest(f"--debias {name} takes a net that droptop builds, not a model of somebody else's")
             if not self.takes(type(member)):
-                raise BadRequest(f"--debias {name} takes a method that trains logits: {type(self).__name__} has none")
+                does, method = "compares logits with labels alone", type(self).__name__
+                which = f"{does}, not {method}" if self.has_logits else f"trains logits: {method} has none"
+                raise BadRequest(f"--debias {name} takes a method that {which}")
         if self.debias.droptop is None or not self.debias.droptop.attention_pass:
             return
         with evaluating(self.model):
@@ -517,7 +526,7 @@ class Learner:
     @classmethod
     def takes(cls, member: type[Debiaser]) -> bool:
         """Return whether a debiaser can act in this method; what a recipe names beside others is left out if not."""
-        return cls.has_logits or not (member.needs_logits or member.acts_on("penalty"))
+        return cls.has_logits or not (member.needs_logits or member.acts_on("logits") or member.acts_on("penalty"))
 
     # -- Settings and state --------------------------------------------------------------------------------------
 
@@ -539,7 +548,11 @@ class Learner:
             raise BadRequest("--memory-attention kept takes a net that droptop builds, not a model of one's own")
         with evaluating(self.model):
             first = self.model.stem(torch.zeros(1, *self.spec.shape, device=self.device))
-        return {name: row.to(self.device) for name, row in self.debias.columns(first).items()}
+        columns = self.debias.columns(first)
+        taken = sorted(columns.keys() & {"logits", *self.columns()})
+        if taken:
+            raise BadRequest(f"a debiaser has the memory keep {', '.join(taken)}, which is a name of the method's own")
+        return {name: row.to(self.device) for name, row in columns.items()}
 
     def make_optimizer(self, weights: list[nn.Parameter]) -> Fused:
         """Return the optimiser, of `droptop.optim`'s kind, with all of its state before the first step."""

@@ -30,13 +30,13 @@ IMAGES = torch.rand(8, 3, 16, 16, generator=torch.Generator().manual_seed(3))
 
 
 def step(model, layer):
-    """Return what a training step sees that asks the layer in all three places."""
+    """Return what a training step sees that asks the layer in all places."""
     layer.see(IMAGES, Y)
     x = layer.images(IMAGES)
     with layer.labels(Y):
         logits = model((x - 0.5) / 0.25)
     model.zero_grad()
-    loss = layer.penalised(F.cross_entropy(logits, Y), logits, Y)
+    loss = layer.penalised(F.cross_entropy(layer.logits(logits), Y), logits, Y)
     loss.backward()
     gradients = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
     return {"loss": loss.detach(), "x": x, "logits": logits.detach()} | gradients
@@ -58,7 +58,7 @@ def test_a_step_is_that_of_a_learner(debias):
     learner.debias.see(IMAGES, Y)
     expected = learner.debias.images(IMAGES)
     logits = learner.logits(learner.model, (expected - 0.5) / 0.25, {"y": Y}, learner.debias)
-    loss = learner.debias.penalised(F.cross_entropy(logits, Y), logits, Y)
+    loss = learner.debias.penalised(F.cross_entropy(learner.debias.logits(logits), Y), logits, Y)
     seen = step(model, layer)
     assert torch.equal(seen["x"], expected)
     assert torch.equal(seen["logits"], logits)

@@ -102,11 +102,11 @@ def test_files_that_are_no_debiaser_are_refused_in_a_line(text, says, tmp_path):
 
 
 def test_a_debiaser_acts_where_its_class_says_so():
-    places = ("images", "first_map", "penalty", "see")
+    places = ("images", "first_map", "penalty", "see", "logits")
     acting = {"droptop": 1, "mixstyle": 1, "decouple": 2, "colour": 0, "randconv": 0, "rsc": 1, FOG: 0}
     for name, place in acting.items():
         assert [each for each in places if find(name).acts_on(each)] == [places[place]]
-    assert [each for each in places if find("poe").acts_on(each)] == ["penalty", "see"]
+    assert [each for each in places if find("poe").acts_on(each)] == ["see", "logits"]
     assert not any(Nothing.acts_on(place) for place in places)
 
 
@@ -114,6 +114,7 @@ def test_a_debiaser_that_defines_nothing_changes_nothing():
     nothing, x = Nothing(Nothing.config_type(), 4, generator(0, "debias")), torch.rand(2, 3, 4, 4)
     assert nothing.images(x) is x
     assert nothing.first_map(x, None, torch.zeros(2)) is x
+    assert nothing.logits(x) is x
     assert nothing.penalty(torch.ones(2, 4), torch.zeros(2)) == 0
 
 

@@ -10,8 +10,10 @@ from torch import nn
 from droptop import BadBatch, BadRequest
 from droptop.debias import PoE
 from droptop.debias.poe import PoEConfig, small
+from droptop.methods import METHODS
 from droptop.rng import generator
 
+from toys import CLASSES as CLASSES_OF_TOYS
 from toys import toy_batches, toy_learner
 
 CLASSES = 4
@@ -59,16 +61,14 @@ def test_the_weak_net_answers_and_then_learns(rounds):
 
 
 @pytest.mark.parametrize("weight", [0.5, 1.0, 2.0])
-def test_the_penalty_exchanges_a_cross_entropy_for_that_of_the_product(weight):
-    """Row by row: the product is the learner's belief times the weak net's to the power of the weight, normalised."""
+def test_the_belief_is_the_product_of_both(weight):
+    """Row by row: the learner's belief times the weak net's to the power of the weight, normalised."""
     poe, (x, y) = member(weight=weight), BATCHES[0]
     poe.see(x, y)
-    penalty = poe.penalty(LOGITS, y).item()
-    total = 0.0
-    for mine, theirs, label in zip(LOGITS.softmax(1).tolist(), poe.weak.softmax(1).tolist(), y.tolist()):
+    joined = poe.logits(LOGITS).softmax(1)
+    for mine, theirs, found in zip(LOGITS.softmax(1).tolist(), poe.weak.softmax(1).tolist(), joined.tolist()):
         product = [a * b**weight for a, b in zip(mine, theirs)]
-        total += math.log(mine[label]) - math.log(product[label] / sum(product))
-    assert penalty == pytest.approx(total / len(y), rel=1e-4)
+        assert found == pytest.approx([value / sum(product) for value in product], rel=1e-4)
 
 
 def test_only_what_contradicts_the_weak_net_is_taught():
@@ -76,10 +76,42 @@ def test_only_what_contradicts_the_weak_net_is_taught():
     poe, y = member(), torch.tensor([0, 1])
     poe.weak = torch.tensor([[9.0, 0, 0, 0], [9.0, 0, 0, 0]])
     logits = torch.zeros(2, CLASSES, requires_grad=True)
-    (F.cross_entropy(logits, y) + poe.penalty(logits, y)).backward()
+    F.cross_entropy(poe.logits(logits), y).backward()
     taught, alone = logits.grad.norm(dim=1), 0.5 * math.sqrt(0.75**2 + 3 * 0.25**2)
     assert taught[0] < 0.01 * alone
     assert taught[1] > 1.5 * alone
+
+
+@pytest.mark.parametrize("method", [name for name, kind in METHODS.items() if kind.takes(PoE) and name != "joint"])
+def test_no_method_unlearns_what_the_weak_net_knows(method):
+    """Where the weak net is sure and right of every row, no loss pushes the right logit of a row down.
+
+    A penalty would: it takes away a cross-entropy that the loss of a method may not have.
+    """
+    learner, (x, y, task) = toy_learner(method, "poe", augment="none"), toy_batches(1)[0]
+    poe, see, seen = learner.debias.members["poe"], learner.debias.members["poe"].see, []
+    loss = learner.loss
+
+    def sure(images, labels):
+        see(images, labels)
+        poe.weak = 20.0 * F.one_hot(labels, CLASSES_OF_TOYS)
+
+    def kept(logits, batch):
+        logits.retain_grad()
+        seen.append((logits, batch.y))
+        return loss(logits, batch)
+
+    poe.see, learner.loss = sure, kept
+    learner.observe(x, y, task)
+    ((logits, labels),) = seen
+    right = logits.grad.gather(1, labels[:, None])
+    assert right.max() < 1e-3
+    assert right.abs().max() < 1e-3  # and so sure a weak net leaves nothing to teach
+
+
+def test_derpp_is_refused_which_compares_logits_with_stored_ones():
+    with pytest.raises(BadRequest, match="--debias poe takes a method that compares logits with labels alone, not DER"):
+        toy_learner("derpp", "poe")
 
 
 def test_a_learner_shows_it_what_comes_before_augmentation():
@@ -114,11 +146,11 @@ def test_images_of_one_value_are_no_division_by_zero():
     assert small(torch.ones(2, 3, 8, 8)).isfinite().all()
 
 
-def test_no_weight_is_no_penalty_and_no_learning():
+def test_no_weight_changes_no_logits_and_learns_nothing():
     poe, (x, y) = member(weight=0.0), BATCHES[0]
     before = poe.near.clone()
     poe.see(x, y)
-    assert poe.penalty(LOGITS, y) == 0
+    assert poe.logits(LOGITS) is LOGITS
     assert torch.equal(poe.near, before)
 
 
@@ -126,15 +158,23 @@ def test_a_loop_that_does_not_show_it_the_batch_is_told_so():
     poe, (x, y) = member(), BATCHES[0]
     for _ in range(2):
         with pytest.raises(BadBatch, match=r"call layer.see\(x, y\) for the same rows first"):
-            poe.penalty(LOGITS, y)
+            poe.logits(LOGITS)
         poe.see(x[:5], y[:5])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_images_of_any_floating_point_are_seen(dtype):
+    poe, (x, y) = member(), BATCHES[0]
+    poe.see(x.to(dtype), y)
+    assert poe.weak.dtype == torch.float32
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         ({"weight": -1.0}, "--poe.weight takes a number from 0, not -1.0"),
-        ({"rate": 0.0}, "--poe.rate takes a number above 0, not 0.0"),
+        ({"rate": 0.0}, "--poe.rate takes a number above 0 and up to 1, not 0.0"),
+        ({"rate": 30.0}, "--poe.rate takes a number above 0 and up to 1, not 30.0"),
         ({"rounds": 0}, "--poe.rounds takes a number from 1, not 0"),
     ],
 )

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from droptop.cli.run_flags import parse
-from droptop.report.next_steps import Facts, next_steps, seeds_wanted
+from droptop.debias import PoE
+from droptop.methods import METHODS
+from droptop.report.next_steps import WITH_POE, Facts, next_steps, seeds_wanted
 from droptop.report.sentences import readable
 from droptop.results.diagnosis import diagnosed
 from droptop.results.statistics import compare, paired_effect
 
 NOISE = (np.random.default_rng(1).normal(size=10)).tolist()
 AGAIN = "droptop compare --data fashion-sticker --method er --debias droptop --width 4 --seeds 5 --out here/first-again"
-OPTIONS = {"data": "fashion-sticker", "debias": "none", "learner.lr": 0.05, "learner.iterations": 1}
+OPTIONS = {"data": "fashion-sticker", "method": "er", "debias": "none", "learner.lr": 0.05, "learner.iterations": 1}
 
 
 def facts(tmp_path, plain=(80.0, 60.0), effect=0.0, seeds=5, again=AGAIN, arm="droptop", tests=2, **options):
@@ -116,6 +118,10 @@ def test_robust_is_tried_where_droptop_does_not_help(tmp_path):
     assert list(stronger.plan.arms) == ["none", "robust+poe"]
     assert not any("robust" in " ".join(command) for command in commands(tmp_path, arm="robust+poe"))
     assert commands(tmp_path, effect=10.0) == []  # it helps: nothing is missing
+
+
+def test_poe_is_advised_to_the_methods_that_take_it():
+    assert set(WITH_POE) == {name for name, kind in METHODS.items() if kind.takes(PoE)}
 
 
 def test_nothing_is_suggested_against_a_cue_that_is_not_used(tmp_path):

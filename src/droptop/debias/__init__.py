@@ -1,6 +1,6 @@
 """Debiasing: what keeps a learner from leaning on shortcuts. One short file per member of the family.
 
-debiaser.py     the three places in which a debiaser may act: images, first map, loss
+debiaser.py     the places in which a debiaser may act: images, first map, logits, loss; and a look before
 family.py       several debiasers together
 droptop.py      drop what the model attends to most; its parts:
     fusion.py       Eq. 4: attention from the first and the last map
@@ -18,7 +18,7 @@ attach.py       members in any model and any training loop; attach_options.py, t
 """
 
 from droptop.debias.colour import Colour
-from droptop.debias.debiaser import Debiaser, View, name_of
+from droptop.debias.debiaser import Debiaser, View, name_of, of_rows
 from droptop.debias.decouple import Decouple
 from droptop.debias.droptop import DropTop, DropTopConfig, Trace, check_last_map
 from droptop.debias.family import Chosen, Family
@@ -90,5 +90,6 @@ __all__ = [
     "last_only",
     "members_of",
     "name_of",
+    "of_rows",
     "pooled_t",
 ]

@@ -8,8 +8,8 @@
         layer.adjust(memory_x, memory_y)         # every p-th call: is it better to drop more, or less?
 
 DropTop is the default; `debias="droptop+mixstyle"` takes others beside it or in its place. Members that act elsewhere
-take more calls: `layer.see(x, y)` before x is augmented (`poe`), `x = layer.images(x)` before x is normalised, and
-`loss = layer.penalised(loss, logits, y)`.
+take more calls: `layer.see(x, y)` before x is augmented and `logits = layer.logits(logits)` before the loss (`poe`),
+`x = layer.images(x)` before x is normalised, and `loss = layer.penalised(loss, logits, y)`.
 
 `first` is the submodule whose output is the first map: the end of the stem, after its norm and activation (`maxpool` of
 a ResNet, `stem` of timm's ConvNeXt, `patch_embed` of its ViT). `last` gives the last map: the last block or stage.
@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from droptop import array_checks
-from droptop.debias import DropTop, Family, Trace, View, check_last_map
+from droptop.debias import DropTop, Family, Trace, View, check_last_map, of_rows
 from droptop.debias.attach_options import chosen
 from droptop.errors import BadBatch, BadRequest, require
 from droptop.nets.backbone import evaluating
@@ -132,7 +132,7 @@ class Attached:
 
         Args:
             x: Images (B, channels, h, w), floating point from 0 to 1: neither augmented nor normalised.
-            y: The classes of the samples (B), integers, in the order in which `penalised` gets them.
+            y: The classes of the samples (B), integers; `logits` then takes the same samples in this order.
 
         Raises:
             BadBatch: If these are no such images or labels, or not one label per image.
@@ -159,6 +159,21 @@ class Attached:
         array_checks.check_augmented(x)
         self.follow()
         return self.debias.images(x.to(self.device))
+
+    def logits(self, logits: Tensor) -> Tensor:
+        """Return the logits of which your loop takes its loss, as the debiasers that act on logits change them.
+
+        Args:
+            logits: What the model gave in training (B, classes).
+
+        Returns:
+            The changed logits; the same ones where no debiaser acts on them.
+
+        Raises:
+            BadBatch: If these are not of the batch that `see` was shown.
+        """
+        array_checks.check_tensor(logits, "logits")
+        return self.debias.logits(logits)
 
     def penalised(self, loss: Tensor, logits: Tensor, y: Tensor) -> Tensor:
         """Return the loss with what the debiasers add to it; as it is where none does.
@@ -210,7 +225,7 @@ class Attached:
         if droptop is not None and droptop.attention_pass and not self.checked:
             check_last_map(droptop.config, last().shape[2:].numel(), "let last name an earlier submodule")
             self.checked = True
-        return self.debias.first_map(first, View(last, None), y)
+        return self.debias.first_map(first, View(of_rows(last), None), y)
 
     @property
     def droptop(self) -> DropTop:

@@ -1,8 +1,9 @@
-"""What a debiaser is: up to three changes to a training step, each in a place of its own, and a look before.
+"""What a debiaser is: up to four changes to a training step, each in a place of its own, and a look before.
 
     see        before augmentation; changes nothing
     images     after augmentation, before normalisation
     first_map  between the stem and the trunk of the net
+    logits     before the loss
     penalty    added to the loss
 
 A debiaser overrides those it needs; `docs/add-a-debiaser.md` writes one. What it draws comes from `self.generator`,
@@ -26,6 +27,11 @@ class View(NamedTuple):
     logits: Callable[[Tensor], Tensor] | None  # gives the logits of any first map; None in a user's own model
     stream: int | None = None  # rows of the stream, which come first, the memory's after them; None where unknown
     rows: Mapping[str, Tensor] = MappingProxyType({})  # what is known of the rows, with the debiaser's `columns`
+
+
+def of_rows(last: Callable[[], Tensor]) -> Callable[..., Tensor]:
+    """Return `View.last` of a model that gives the last map of all rows alone."""
+    return lambda count=None: last()[:count]
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,10 @@ class Debiaser(nn.Module):
         return f"{type(self).__name__}({', '.join(values)})"
 
     def see(self, x: Tensor, labels: Tensor) -> None:
-        """Look at training images (B, c, h, w) as they come, from 0 to 1 where they were bytes; change nothing."""
+        """Look at training images (B, c, h, w) before augmentation, from 0 to 1 where they were bytes; change nothing.
+
+        Where a method makes two views of an image, these are its rows.
+        """
 
     def images(self, x: Tensor) -> Tensor:
         """Return changed training images (B, c, h, w); of augmented ones, from 0 to 1 where they were bytes."""
@@ -70,6 +79,10 @@ class Debiaser(nn.Module):
         which DropTop alone has; None otherwise.
         """
         return first
+
+    def logits(self, logits: Tensor) -> Tensor:
+        """Return changed logits (B, classes) of the step, of which the loss is taken; predictions have none of it."""
+        return logits
 
     def penalty(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return what is added to the loss: one number, from the logits (B, classes) of the step."""
@@ -84,7 +97,7 @@ class Debiaser(nn.Module):
     @property
     def keeps(self) -> bool:
         """Return whether it has such columns."""
-        return False
+        return type(self).columns is not Debiaser.columns
 
     def kept(self) -> dict[str, Tensor]:
         """Return these columns of the stream's rows of the last batch."""
@@ -92,7 +105,7 @@ class Debiaser(nn.Module):
 
     @classmethod
     def acts_on(cls, place: str) -> bool:
-        """Return whether the class defines this place: see, images, first_map or penalty."""
+        """Return whether the class defines this place: see, images, first_map, logits or penalty."""
         return getattr(cls, place) is not getattr(Debiaser, place)
 
     # -- Drawing ---------------------------------------------------------------------------------------------------

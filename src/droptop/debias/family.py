@@ -33,7 +33,7 @@ class Family:
             moved(member, generator.device).generator = generator
 
     def act_on(self, place: str) -> list[Debiaser]:
-        """Return the members that act in a place: see, images, first_map or penalty."""
+        """Return the members that act in a place: see, images, first_map, logits or penalty."""
         return [member for member in self.members.values() if member.acts_on(place)]
 
     @property
@@ -69,6 +69,12 @@ class Family:
         for member in self.act_on("first_map"):
             first = member.first_map(first, view, labels, direction)
         return first
+
+    def logits(self, logits: Tensor) -> Tensor:
+        """Return the logits of which the loss is taken, changed by every member that acts on them."""
+        for member in self.act_on("logits"):
+            logits = member.logits(logits)
+        return logits
 
     def penalised(self, loss: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss with the penalty of every member that has one."""

@@ -5,7 +5,7 @@
 A small net of two convolutions sees the same images and labels. A mark, a frame or a text that gives the class away is
 what it learns first. Where it is sure and right, the product is right already and the learner is taught next to
 nothing; where it is sure and wrong, on the few images that contradict the shortcut, the learner is taught all the more.
-The learner predicts alone. So the weak net needs no word of what the cue is, but images that contradict it.
+The learner predicts alone. Nobody need know what the cue is, but some images must contradict it.
 
 The weak net answers before it trains on a batch, sees images at 32 x 32 in three channels, and has a fixed size: its
 cost counts for little beside a net for photographs.
@@ -37,7 +37,7 @@ class PoEConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.weight < float("inf"), "poe.weight", "a number from 0", self.weight)
-        require(0 < self.rate < float("inf"), "poe.rate", "a number above 0", self.rate)
+        require(0 < self.rate <= 1, "poe.rate", "a number above 0 and up to 1", self.rate)
         require(self.rounds >= 1, "poe.rounds", "a number from 1", self.rounds)
 
 
@@ -46,8 +46,9 @@ def small(images: Tensor) -> Tensor:
 
     Gray images are repeated; of more than three channels, neighbours are averaged.
     """
-    x = F.adaptive_avg_pool2d(images, SIDE)
-    x = F.adaptive_avg_pool1d(x.flatten(2).mT, 3).mT.unflatten(2, (SIDE, SIDE))
+    x = images.float().to("cpu" if images.device.type == "mps" else images.device)  # which pools by whole factors alone
+    x = F.adaptive_avg_pool2d(x, SIDE)
+    x = F.adaptive_avg_pool1d(x.flatten(2).mT, 3).mT.unflatten(2, (SIDE, SIDE)).to(images.device)
     variance, mean = torch.var_mean(x, dim=(0, 2, 3), keepdim=True, correction=0)
     return (x - mean) / (variance + 1e-5).sqrt()
 
@@ -60,7 +61,7 @@ def weak_logits(x: Tensor, near: Tensor, far: Tensor, head: Tensor) -> Tensor:
 
 
 class PoE(Debiaser):
-    """Take the cross-entropy of the learner's and a weak net's beliefs together."""
+    """Join the learner's belief with that of a weak net before the loss is taken."""
 
     config: PoEConfig
     config_type = PoEConfig
@@ -95,11 +96,10 @@ class PoE(Debiaser):
                 weight.sub_(self.config.rate * velocity)
         return answers[0]
 
-    def penalty(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return by how much the cross-entropy of the product exceeds that of the learner alone."""
+    def logits(self, logits: Tensor) -> Tensor:
+        """Return the logits of the product of both beliefs: the weak net's count as its weight says."""
         if self.config.weight == 0:
-            return super().penalty(logits, labels)
-        if self.weak is None or len(self.weak) != len(labels):
+            return logits
+        if self.weak is None or len(self.weak) != len(logits):
             raise BadBatch("poe looks at every batch before augmentation: call layer.see(x, y) for the same rows first")
-        product = logits + self.config.weight * self.weak.log_softmax(1)
-        return F.cross_entropy(product, labels) - F.cross_entropy(logits, labels)
+        return logits + self.config.weight * self.weak.log_softmax(1)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from droptop.debias import Debiaser
 from droptop.errors import require
 from droptop.learner import Joined, Learner, LearnerConfig
 from droptop.memory import Rows
@@ -38,6 +39,11 @@ class DERpp(Learner):
     config: DERppConfig
     config_type = DERppConfig
     memory_batches = 2
+
+    @classmethod
+    def takes(cls, member: type[Debiaser]) -> bool:
+        """Return whether a debiaser can act here: not on logits, which are also compared with stored ones."""
+        return super().takes(member) and not member.acts_on("logits")
 
     def columns(self) -> Rows:
         """Keep the logits of a sample, too."""

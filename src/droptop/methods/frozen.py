@@ -81,9 +81,11 @@ class Frozen(Learner):
         batch = self.joined(stream, {name: rows[:0] for name, rows in stream.items()})
         guarded = self.debias.guarded()
         before = [tensor.clone() for tensor in guarded]
-        times = range(self.config.iterations)
-        features = torch.cat([self.forward(self.model, self.prepare(batch.x), batch, 0) for _ in times])
-        features, labels = features.to(self.sums.dtype), y.repeat(len(times))
+        passes = []
+        for _ in range(self.config.iterations):
+            self.show(batch)
+            passes.append(self.forward(self.model, self.prepare(batch.x), batch, 0))
+        features, labels = torch.cat(passes).to(self.sums.dtype), y.repeat(len(passes))
         loss = (1 - F.cosine_similarity(features, self.sums[labels])).mean()
         self.finite &= loss.isfinite()
         for tensor, old in zip(guarded, before):

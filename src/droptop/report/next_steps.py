@@ -12,7 +12,9 @@ from droptop.results.diagnosis import Diagnosis
 from droptop.results.statistics import FEWEST, Effect, least_effect
 
 MOST = 2  # steps that are named
-AGAINST_CUES = ("robust", "robust+poe")  # debiasing to try, one after the other, where a learner may rely on a cue
+# What to try where a learner may rely on a cue, one after the other; `poe` with these methods alone.
+AGAINST_CUES = ("robust", "robust+poe")
+WITH_POE = ("er", "er-ace", "mir", "gss", "aser", "mkd", "pcr", "l2p", "dualprompt", "finetune", "joint")
 FEW_STEPS = 20  # of a task, in which little is learned
 SMALLEST_BATCH = 4  # that is worth a suggestion
 MOST_SEEDS = 40  # more are not worth a suggestion
@@ -111,7 +113,8 @@ def after_effects(facts: Facts) -> list[Step]:
         why = "enough seeds for a verdict" if few else f"{seeds} seeds would see {seen}"
         steps.append(Step(why, shlex.join(["droptop", "resume", str(facts.out), "--seeds", str(seeds)])))
     may_rely = facts.diagnosis["finding"] in ("relies", "cannot tell") and facts.options["debias"] == NO_DEBIAS
-    untried = next((debias for debias in AGAINST_CUES if not any(debias in arm for arm in words)), None)
+    known = AGAINST_CUES if facts.options["method"] in WITH_POE else AGAINST_CUES[:1]
+    untried = next((debias for debias in known if not any(debias in arm for arm in words)), None)
     if may_rely and not helps and untried:
         steps.append(Step("another debiasing", changed(facts, untried, {"--debias": untried})))
     return steps
