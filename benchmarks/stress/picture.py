@@ -44,7 +44,8 @@ def blocks(streams: Sequence[Sequence[Stressed]]) -> Figure:
     for ax, rows, names in zip(axes[0], streams, columns):
         for row in rows:
             if (effect := shown(row)) is not None:
-                draw_cell(ax, names.index(row.debias), cues.index(row.cue), effect, limit)
+                cost = row.debias == NO_DEBIAS
+                draw_cell(ax, names.index(row.debias), cues.index(row.cue), effect, limit, cost)
         dress(ax, rows[0], names, cues)
     figure.supxlabel(f"points of {FIGURE}, 95% intervals; bold: significant after correction", fontsize=8)
     return figure

@@ -14,8 +14,9 @@ from droptop.results.stress import FIGURE, Stressed
 
 WORSE, SAME, BETTER = "#2d62b5", "#f5f3ef", DEBIASED
 COLOURS = LinearSegmentedColormap.from_list("effects", [WORSE, SAME, BETTER])
+COST = "a cue costs: biased minus random"
 PANELS: dict[str, Callable[[Stressed], Effect | None]] = {
-    "a cue costs: biased minus random": lambda row: row.cost,
+    COST: lambda row: row.cost,
     "debiasing gives back, on random": lambda row: row.given_back,
     "debiasing changes, on biased": lambda row: row.on_biased,
 }
@@ -38,7 +39,7 @@ def heat_map(rows: Sequence[Stressed], title: str) -> Figure:
         for row in rows:
             effect = PANELS[name](row)
             if effect is not None and effect["diff"] is not None and row.debias in columns:
-                draw_cell(ax, columns.index(row.debias), cues.index(row.cue), effect, limit)
+                draw_cell(ax, columns.index(row.debias), cues.index(row.cue), effect, limit, cost=name == COST)
         ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(cues) - 0.5, -0.5))
         ax.set_xticks(range(len(columns)), columns)
         ax.set_yticks(range(len(cues)), cues if ax is axes[0][0] else [""] * len(cues))
@@ -51,11 +52,12 @@ def heat_map(rows: Sequence[Stressed], title: str) -> Figure:
     return figure
 
 
-def draw_cell(ax: Axes, column: int, row: int, effect: Effect, limit: float) -> None:
-    """Draw one difference: its colour, its number and its interval."""
+def draw_cell(ax: Axes, column: int, row: int, effect: Effect, limit: float, cost: bool = False) -> None:
+    """Draw one difference: its number, its interval, and its colour, which says whether it is a gain or a cost."""
     number = effect["diff"] or 0.0
+    gain = -number if cost else number
     ax.add_patch(
-        Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, color=COLOURS(0.5 + 0.5 * number / limit), linewidth=0)
+        Rectangle((column - 0.48, row - 0.46), 0.96, 0.92, color=COLOURS(0.5 + 0.5 * gain / limit), linewidth=0)
     )
     ink = "white" if abs(number) > 0.7 * limit else "black"
     weight = "bold" if verdict(FIGURE, effect) in ("better", "worse") else "normal"
