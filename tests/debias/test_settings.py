@@ -14,6 +14,7 @@ OF_MEMBERS = {
     | {"hue": ([0.0, 0.5], [-TINY, above(0.5), NAN])},
     "randconv": {"share": SHARE, "kernel": ([1, 3, 5], [-1, 0, 2, 4])},
     "rsc": {"percent": PERCENT, "share": SHARE},
+    "poe": {"weight": FROM_0, "rate": ([TINY, 1.0], [0.0, above(1.0), NAN]), "rounds": COUNT},
 }
 
 
