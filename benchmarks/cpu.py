@@ -1,4 +1,4 @@
-"""Measure the CPU seconds of a step: a plain loop, ER, and DropTop in its dearer and cheaper forms.
+"""Measure the CPU seconds of a step: a plain loop, ER, poe, and DropTop in its dearer and cheaper forms.
 
     python benchmarks/cpu.py --out benchmarks/cpu/steps.json [--laps 20] [--width 64 --stem 3x3]
 
@@ -38,6 +38,7 @@ ARMS = (
     Arm("plain loop"),
     Arm("ER", options={}),  # the arm that the others are compared with, turn by turn
     Arm("ER in bf16", options={"precision": "bf16"}),
+    Arm("poe", "poe", {}),
     Arm("DropTop", "droptop", {}),
     Arm("DropTop, probe of 64", "droptop", {"probe": 64}),
     Arm("DropTop, kept attention", "droptop", {"memory_attention": "kept"}),
