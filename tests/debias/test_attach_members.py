@@ -128,6 +128,18 @@ def test_what_does_not_fit_is_refused_in_a_line(debias, options, said):
     assert "\n" not in str(caught.value)
 
 
+def test_each_batch_is_shown_before_its_logits_are_changed():
+    _, layer = attached(debias="poe")
+    logits = torch.zeros(len(Y), CLASSES)
+    for wrong, said in ((logits[:, :2], "logits must have shape"), (logits[:3], "logits must have shape")):
+        layer.see(IMAGES, Y)
+        with pytest.raises(BadBatch, match=said):
+            layer.logits(wrong)
+    assert not torch.equal(layer.logits(logits), logits)
+    with pytest.raises(BadBatch, match=r"poe looks at every batch before augmentation: call layer.see\(x, y\) first"):
+        layer.logits(logits)  # of the next batch, which it was not shown
+
+
 def test_images_that_are_none_and_missing_intensities_are_refused():
     _, layer = attached(debias="colour")
     for wrong in (X.byte(), X[0], X.tolist()):

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 from droptop.debias import MEMBERS, Chosen, Debiaser, Family, View
 from droptop.debias.debiaser import NoSettings
+from droptop.errors import DroptopError
 from droptop.rng import generator
 
 from toys import SPEC, feed, toy_batches, toy_learner
@@ -20,6 +21,9 @@ class Double(Debiaser):
     def first_map(self, first, view, labels, direction=None):
         return 2 * first
 
+    def logits(self, logits):
+        return 2 * logits
+
     def penalty(self, logits, labels):
         return 2 * logits.sum()
 
@@ -32,6 +36,9 @@ class Increase(Debiaser):
 
     def first_map(self, first, view, labels, direction=None):
         return first + 1 + (direction or 0)
+
+    def logits(self, logits):
+        return logits + 1
 
     def penalty(self, logits, labels):
         return labels.sum()
@@ -49,9 +56,20 @@ def family(*kinds):
 def test_members_act_in_the_order_in_which_they_are_named(kinds, expected):
     together, three = family(*kinds), torch.full((1, 1, 1, 1), 3.0)
     assert together.images(three) == expected
+    assert together.logits(three) == expected
     assert together.first_map(three, View(None, None), torch.zeros(1)) == expected
     with_direction = together.first_map(three, View(None, None), torch.zeros(1), 1)
     assert with_direction == (8.0 if kinds[0] is Double else 10.0)
+
+
+@pytest.mark.parametrize(("answer", "given"), [(None, "a NoneType"), (torch.zeros(2, 3), r"shape \(2, 3\)")])
+def test_logits_of_another_shape_are_a_fault_of_the_debiaser(answer, given):
+    class Wrong(Debiaser):
+        def logits(self, logits):
+            return answer
+
+    with pytest.raises(DroptopError, match=rf"^Wrong.logits is to give logits of shape \(2, 4\), not {given}$"):
+        family(Wrong).logits(torch.zeros(2, 4))
 
 
 def test_penalties_are_added_to_the_loss():

@@ -111,6 +111,7 @@ class Attached:
         self.steps = 0  # counted by `tick`
         self.waiting: Tensor | None = None  # a generator state for a device that the model has not been moved to yet
         self.checked = False  # was the size of the last map checked?
+        self.shown: int | None = None  # samples of the batch that `see` was shown and `logits` has not taken yet
         self.hooks = self.map_hooks.install()
 
     def __repr__(self) -> str:
@@ -143,6 +144,7 @@ class Attached:
             raise BadBatch(f"there are {len(x)} images and {len(y)} labels")
         self.follow()
         self.debias.see(x.to(self.device), y.to(self.device, torch.int64))
+        self.shown = len(y)
 
     def images(self, x: Tensor) -> Tensor:
         """Change training images as the debiasers that act on images do; as they are where none does.
@@ -164,15 +166,25 @@ class Attached:
         """Return the logits of which your loop takes its loss, as the debiasers that act on logits change them.
 
         Args:
-            logits: What the model gave in training (B, classes).
+            logits: What the model gave in training (B, classes), of the samples that `see` was shown just before.
 
         Returns:
             The changed logits; the same ones where no debiaser acts on them.
 
         Raises:
-            BadBatch: If these are not of the batch that `see` was shown.
+            BadBatch: If these are no such logits, or `see` was not called since the last time.
         """
         array_checks.check_tensor(logits, "logits")
+        if not self.debias.act_on("logits"):
+            return logits
+        if self.shown is None:
+            raise BadBatch(f"{self.name} looks at every batch before augmentation: call layer.see(x, y) first")
+        if logits.shape != (self.shown, self.classes):
+            given = array_checks.shape_of(logits)
+            raise BadBatch(
+                f"logits must have shape ({self.shown}, {self.classes}), as layer.see was shown, not {given}"
+            )
+        self.shown = None
         return self.debias.logits(logits)
 
     def penalised(self, loss: Tensor, logits: Tensor, y: Tensor) -> Tensor:

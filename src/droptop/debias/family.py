@@ -8,6 +8,7 @@ from torch import Tensor
 
 from droptop.debias.debiaser import Debiaser, View, name_of
 from droptop.debias.droptop import DropTop
+from droptop.errors import DroptopError, a_kind
 from droptop.nets.backbone import AttentionNorm
 from droptop.system.devices import moved
 
@@ -73,7 +74,12 @@ class Family:
     def logits(self, logits: Tensor) -> Tensor:
         """Return the logits of which the loss is taken, changed by every member that acts on them."""
         for member in self.act_on("logits"):
-            logits = member.logits(logits)
+            changed = member.logits(logits)
+            if not isinstance(changed, Tensor) or changed.shape != logits.shape:
+                given = f"shape {tuple(changed.shape)}" if isinstance(changed, Tensor) else a_kind(type(changed))
+                name = type(member).__name__
+                raise DroptopError(f"{name}.logits is to give logits of shape {tuple(logits.shape)}, not {given}")
+            logits = changed
         return logits
 
     def penalised(self, loss: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
