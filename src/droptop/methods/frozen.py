@@ -7,7 +7,7 @@ before the step, 1 for a class that has just come.
 
 What debiasing can act on: the images (`colour`, `randconv`) and the first map (`droptop`, `mixstyle`), whose changed
 features are then summed. It cannot teach the net to look elsewhere. Without a memory DropTop's intensities stay at
-kappa_0. Refused: `rsc` and `decouple`, which take logits (a recipe such as `robust` goes without them), and
+kappa_0. Refused: `rsc`, `decouple` and `poe`, which take logits (a recipe such as `robust` goes without them), and
 `--reference`, which takes training. Averaged weights (`--average`) are the weights themselves; learning rate, memory
 and replay have no effect. With `--iterations` every image counts so often, each time changed anew.
 

@@ -7,7 +7,7 @@ Where the memory holds too few samples, the stream rows that stand in are neithe
 
 Prediction knows no projection: it takes the class whose mean is nearest, of features of length 1 of the memory's
 samples, computed before an evaluation. Logits are cosines with these means over the temperature; by them DropTop's
-probe measures losses. There are no logits while it trains: `rsc` and `decouple` are refused.
+probe measures losses. There are no logits while it trains: `rsc`, `decouple` and `poe` are refused.
 
 The authors take 10 stream and 100 memory samples per step (`--batch 10 --memory-batch 100`).
 
